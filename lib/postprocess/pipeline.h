@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "postprocess/step.h"
+#include "trace/capture.h"
+#include "trace/trace.h"
+
+namespace tl {
+
+struct PipelineOptions {
+  std::string stop_after;  ///< name of the last step to run; empty: all. A trace stopped early is not finished.
+};
+
+/// The steps in order.
+std::span<const Step> pipeline_steps();
+/// The step of that name. Throws Error(kUsage) with the nearest names if there is none.
+const Step& find_step(std::string_view name);
+
+/// Turns what a run recorded into a Trace. The observers see every step, in the order given.
+Trace run_pipeline(Capture&& capture, std::span<StepObserver* const> observers = {},
+                   const PipelineOptions& options = {});
+
+}  // namespace tl
