@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+
+#include "trace/trace.h"
+
+namespace tl {
+
+struct ReadOptions {
+  bool verify_digests = false;    ///< also hash every file and look at every payload
+  bool check_invariants = false;  ///< also refuse a recording that check_invariants (trace/invariants.h) finds wrong
+  bool payloads = true;           ///< false: payload_source stays null
+};
+
+/// Opens a `.tlspec` directory. Columns are views into the mapped file, payloads are mapped on access; the mappings
+/// live as long as the Trace. Nothing in the directory is trusted: sizes, names, links, row numbers, ranges and offsets
+/// are checked before the Trace is handed out. Throws Error: kFileMissing; kNotATrace for what is no recording;
+/// kUnsupportedVersion and kUnsupportedKind; kFileHostile for links and unsafe names; kFileDamaged for the rest, with
+/// file, column, row and numbers.
+Trace read_tlspec(const std::filesystem::path& directory, const ReadOptions& options = {});
+
+}  // namespace tl
