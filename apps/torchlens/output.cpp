@@ -1,0 +1,93 @@
+#include "output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tl::cli {
+namespace {
+
+std::string_view code_of(Style style) {
+  switch (style) {
+    case Style::kBold:
+      return "\x1b[1m";
+    case Style::kError:
+      return "\x1b[1;31m";
+    case Style::kHint:
+      return "\x1b[36m";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void Output::raw(std::string_view text) {
+  clear_status();
+  std::fwrite(text.data(), 1, text.size(), file_);
+}
+
+void Output::line(std::string_view text) {
+  if (text.empty()) raw("\n");
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    raw(escape_for_terminal(text.substr(0, end)) + "\n");
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+}
+
+void Output::line(Style style, std::string_view head, std::string_view rest) {
+  if (!color_) {
+    line(std::string(head) + std::string(rest));
+    return;
+  }
+  raw(code_of(style));
+  raw(escape_for_terminal(head));
+  raw("\x1b[0m");
+  line(rest);
+}
+
+void Output::status(std::string_view text) {
+  clear_status();
+  if (text.empty()) return;
+  const auto escaped = escape_for_terminal(text);
+  std::fwrite(escaped.data(), 1, escaped.size(), file_);
+  std::fflush(file_);
+  has_status_ = true;
+}
+
+void Output::clear_status() {
+  if (!has_status_) return;
+  has_status_ = false;
+  std::fputs("\r\x1b[K", file_);
+}
+
+void Output::flush() {
+  clear_status();
+  const bool failed = std::fflush(file_) != 0 || std::ferror(file_) != 0;
+  if (!failed) return;
+  const int reason = errno;
+  std::clearerr(file_);
+  if (reason == EPIPE) _exit(static_cast<int>(ExitCode::kClosedPipe));
+  throw Error(ErrorCode::kOutputFailed, std::string("the output could not be written: ") + std::strerror(reason));
+}
+
+bool Output::is_terminal() const { return isatty(fileno(file_)) == 1; }
+
+bool wants_color(std::string_view choice, std::FILE* file) {
+  if (choice != "auto") return choice == "always";
+  const char* no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  const char* force = std::getenv("CLICOLOR_FORCE");
+  if (force != nullptr && *force != '\0' && std::strcmp(force, "0") != 0) return true;
+  const char* term = std::getenv("TERM");
+  return isatty(fileno(file)) == 1 && (term == nullptr || std::strcmp(term, "dumb") != 0);
+}
+
+}  // namespace tl::cli

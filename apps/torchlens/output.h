@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace tl::cli {
+
+/// How a piece of text is set apart where colour is on.
+enum class Style : std::uint8_t { kPlain, kBold, kError, kHint };
+
+/// The one way text leaves the program: every line is escaped for terminals, so names from files may stand in it.
+class Output {
+ public:
+  Output(std::FILE* file, bool color) : file_(file), color_(color) {}
+
+  /// Writes lines; a final newline is added where there is none.
+  void line(std::string_view text = {});
+  /// A line whose beginning is styled.
+  void line(Style style, std::string_view head, std::string_view rest);
+  /// Text that is machine-readable and escaped by its own rules (JSON), or made of our own words only.
+  void raw(std::string_view text);
+  /// Overwrites the current line of a terminal; an empty text clears it. Other text clears it first.
+  void status(std::string_view text);
+
+  /// Throws Error(kOutputFailed) when something could not be written; a closed pipe ends the process with 141.
+  void flush();
+
+  bool is_terminal() const;
+
+ private:
+  void clear_status();
+
+  std::FILE* file_;
+  bool color_;
+  bool has_status_ = false;
+};
+
+/// What --color, NO_COLOR and CLICOLOR_FORCE say about a stream. `choice` is auto, always or never.
+bool wants_color(std::string_view choice, std::FILE* file);
+
+}  // namespace tl::cli

@@ -1,0 +1,93 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "archive/model_kind.h"
+#include "command.h"
+#include "core/error.h"
+#include "json_output.h"
+#include "model_screen.h"
+#include "record.h"
+#include "screen.h"
+#include "select/lookup.h"
+#include "tlspec/manifest.h"
+#include "tlspec/reader.h"
+
+namespace tl::cli {
+namespace {
+
+struct ShowOptions {
+  std::string path;
+  std::string key;
+  bool layers = false;
+};
+
+void show_record(const Trace& trace, const ShowOptions& options, Context& context) {
+  const auto record = record_json(trace, look_up(trace, options.key).value());
+  if (context.format == Format::kJson) {
+    context.out.raw(json_envelope("show", true, {{"record", record}}));
+  } else {
+    print_record(context.out, record);
+  }
+}
+
+void show_layers(const Trace& trace, Context& context) {
+  if (context.format == Format::kJson) {
+    context.out.raw(json_envelope("show", true, {{"layers", layer_table_json(trace)}}));
+  } else {
+    print_layer_table(context.out, trace);
+  }
+}
+
+void show_trace(const ShowOptions& options, Context& context) {
+  const auto manifest = read_manifest(options.path);
+  const auto trace = read_tlspec(options.path, {.payloads = !options.key.empty()});
+  if (!options.key.empty()) return show_record(trace, options, context);
+  if (options.layers) return show_layers(trace, context);
+  const Verification verification{manifest.capture_verified, manifest.capture_verification_reason};
+  if (context.format == Format::kJson) {
+    auto body = first_screen_json(trace, verification);
+    body["level"] = to_string(manifest.level);
+    context.out.raw(json_envelope("show", true, body));
+  } else {
+    print_first_screen(context.out, trace, verification);
+  }
+}
+
+void show_model(const ModelFileInfo& info, const ShowOptions& options, Context& context) {
+  if (!options.key.empty() || options.layers) {
+    throw Error(ErrorCode::kNotATrace, options.path + ": not a recording, so it has no layers to show",
+                "torchlens trace records one from a model");
+  }
+  const auto screen = model_screen(info);
+  if (context.format == Format::kJson) {
+    context.out.raw(json_envelope("show", true, screen));
+  } else {
+    print_model_screen(context.out, screen);
+  }
+}
+
+int show(const ShowOptions& options, Context& context) {
+  if (options.path.empty()) throw Error(ErrorCode::kUsage, "nothing to show", "torchlens show TRACE|MODEL [KEY]");
+  const auto info = inspect_model_file(options.path);
+  if (info.kind == ModelKind::kTlspec || info.kind == ModelKind::kDirectory) {
+    show_trace(options, context);
+  } else {
+    show_model(info, options, context);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Runner add_show_command(CLI::App& app) {
+  auto options = std::make_shared<ShowOptions>();
+  app.add_option("FILE", options->path, "a recording (.tlspec) or a model file")->type_name("");
+  app.add_option("KEY", options->key,
+                 "a module (layer1.0), layer (relu_1_2), op (relu_1_2:3), module call (block:2), parameter or buffer")
+      ->type_name("");
+  app.add_flag("--layers", options->layers, "the table of all layers")->group("Show");
+  return [options](Context& context) { return show(*options, context); };
+}
+
+}  // namespace tl::cli
