@@ -1,0 +1,877 @@
+#include "executor/executor.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/class_type.h>
+#include <ATen/core/ivalue_inl.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+#include "bridge/tensor_bridge.h"
+#include "core/error.h"
+
+namespace tl::lt {
+
+const Instruction* volatile Executor::process_current_ = nullptr;
+
+/// A frame of a function, handed back to its cache however the call ends.
+class Executor::FrameHolder {
+ public:
+  explicit FrameHolder(Function& function) : function_(function) {
+    if (!function.free_frames.empty()) {
+      frame_ = std::move(function.free_frames.back());
+      function.free_frames.pop_back();
+      return;
+    }
+    frame_ = std::make_unique<Frame>();
+    frame_->values.resize(function.num_slots);
+    frame_->prov.resize(function.num_slots);
+    for (const auto& [slot, value] : function.constants) frame_->values[slot] = value;
+    for (const auto& [slot, param] : function.constant_params) frame_->prov[slot] = Prov::param(param);
+  }
+  ~FrameHolder() {
+    for (const auto slot : function_.variable_slots) frame_->values[slot] = c10::IValue();  // nothing outlives the call
+    function_.free_frames.push_back(std::move(frame_));
+  }
+  FrameHolder(const FrameHolder&) = delete;
+  FrameHolder& operator=(const FrameHolder&) = delete;
+  Frame& operator*() { return *frame_; }
+
+ private:
+  Function& function_;
+  std::unique_ptr<Frame> frame_;
+};
+
+c10::IValue Executor::take(Frame& frame, const Instruction& instruction, std::size_t input) {
+  auto& value = frame.values[instruction.inputs[input]];
+  return instruction.input_dies[input] ? std::move(value) : value;
+}
+
+void Executor::set(Frame& frame, const Instruction& instruction, std::size_t output, c10::IValue value, Prov prov) {
+  if (instruction.output_unused[output]) return;
+  const auto slot = instruction.outputs[output];
+  frame.values[slot] = std::move(value);
+  frame.prov[slot] = prov;
+}
+
+c10::IValue Executor::run(const c10::IValue& self, std::vector<c10::IValue> arguments, std::uint32_t root_module) {
+  const auto outer = recorder_.enter_module(root_module, -1);
+  std::vector<Prov> provs;
+  const auto& names = program_.entry->argument_names;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    provs.push_back(
+        recorder_.record_input("input." + (i + 1 < names.size() ? names[i + 1] : std::to_string(i)), arguments[i]));
+  }
+  for (auto* hook : program_.pre_hooks) {
+    auto tuple = c10::ivalue::Tuple::create(arguments);
+    const auto tuple_prov = recorder_.containers().make(provs);
+    auto result = call(*hook, {self, tuple}, {Prov{}, tuple_prov});
+    if (result.value.isNone()) continue;
+    if (result.value.isTuple()) {
+      arguments = result.value.toTupleRef().elements().vec();
+      provs.clear();
+      for (std::size_t i = 0; i < arguments.size(); ++i) {
+        provs.push_back(recorder_.containers().item(result.prov, static_cast<std::int64_t>(i)));
+      }
+    } else {
+      arguments = {result.value};
+      provs = {result.prov};
+    }
+  }
+  std::vector<c10::IValue> entry_arguments = {self};
+  std::vector<Prov> entry_provs = {Prov{}};
+  entry_arguments.insert(entry_arguments.end(), arguments.begin(), arguments.end());
+  entry_provs.insert(entry_provs.end(), provs.begin(), provs.end());
+  auto result = call(*program_.entry, std::move(entry_arguments), std::move(entry_provs));
+  for (auto* hook : program_.hooks) {
+    auto tuple = c10::ivalue::Tuple::create(arguments);
+    auto hooked = call(*hook, {self, tuple, result.value}, {Prov{}, recorder_.containers().make(provs), result.prov});
+    if (!hooked.value.isNone()) result = std::move(hooked);
+  }
+  recorder_.record_outputs(result.value, result.prov);
+  recorder_.leave_module(outer, result.prov);
+  set_current(nullptr);
+  return result.value;
+}
+
+Executor::Returned Executor::call(Function& function, std::vector<c10::IValue> arguments, std::vector<Prov> provs) {
+  FrameHolder holder(function);
+  auto& frame = *holder;
+  const auto& params = function.body.params;
+  TL_CHECK(arguments.size() == params.size(), "a call hands over as many values as the function takes");
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    frame.values[params[i]] = std::move(arguments[i]);
+    frame.prov[params[i]] = provs[i];
+  }
+  return run_function(function, frame);
+}
+
+Executor::Returned Executor::run_function(Function& function, Frame& frame) {
+  run_block(function.body, frame);
+  const auto& outputs = function.body.outputs;
+  if (outputs.size() == 1) return {frame.values[outputs[0]], frame.prov[outputs[0]]};
+  std::vector<c10::IValue> values;
+  std::vector<Prov> items;
+  for (const auto slot : outputs) {
+    values.push_back(frame.values[slot]);
+    items.push_back(frame.prov[slot]);
+  }
+  return {c10::ivalue::Tuple::create(std::move(values)), recorder_.containers().make(std::move(items))};
+}
+
+void Executor::run_block(Block& block, Frame& frame) {
+  for (auto& instruction : block.instructions) {
+    set_current(&instruction);
+    if (instruction.kind == InstructionKind::kOperator && !instruction.container)
+      run_operator(instruction, frame);
+    else
+      run_instruction(instruction, frame);
+    for (const auto slot : instruction.release) frame.values[slot] = c10::IValue();
+  }
+}
+
+void Executor::run_instruction(Instruction& instruction, Frame& frame) {
+  switch (instruction.kind) {
+    case InstructionKind::kOperator:
+      run_container(instruction, frame);
+      return;
+    case InstructionKind::kGetAttr:
+      run_get_attr(instruction, frame);
+      return;
+    case InstructionKind::kSetAttr:
+      run_set_attr(instruction, frame);
+      return;
+    case InstructionKind::kCallMethod:
+    case InstructionKind::kCallInterface:
+    case InstructionKind::kCallFunction:
+    case InstructionKind::kFork:
+      run_call(instruction, frame);
+      return;
+    case InstructionKind::kIf:
+      run_if(instruction, frame);
+      return;
+    case InstructionKind::kLoop:
+      run_loop(instruction, frame);
+      return;
+    case InstructionKind::kListConstruct:
+    case InstructionKind::kTupleConstruct:
+    case InstructionKind::kDictConstruct:
+      run_construct(instruction, frame);
+      return;
+    case InstructionKind::kListUnpack:
+    case InstructionKind::kTupleUnpack:
+    case InstructionKind::kTupleIndex:
+    case InstructionKind::kTupleSlice:
+    case InstructionKind::kModuleIndex:
+      run_unpack(instruction, frame);
+      return;
+    case InstructionKind::kEnter:
+      run_enter(instruction, frame);
+      return;
+    case InstructionKind::kExit:
+      run_exit(instruction, frame);
+      return;
+    default:
+      run_simple(instruction, frame);
+      return;
+  }
+}
+
+namespace {
+
+/// An assert's text begins with the class that the file names nowhere else: `AssertionError: first size must be 99`.
+void split_error_class(std::string& text, std::string& type) {
+  const auto colon = text.find(": ");
+  if (colon == std::string::npos || colon == 0) return;
+  const auto prefix = std::string_view(text).substr(0, colon);
+  if (!prefix.ends_with("Error") && !prefix.ends_with("Exception")) return;
+  if (!std::ranges::all_of(prefix, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }))
+    return;
+  type = std::string(prefix);
+  text.erase(0, colon + 2);
+}
+
+}  // namespace
+
+void Executor::run_simple(Instruction& instruction, Frame& frame) {
+  switch (instruction.kind) {
+    case InstructionKind::kUncheckedCast: {
+      const auto prov = frame.prov[instruction.inputs[0]];
+      set(frame, instruction, 0, take(frame, instruction, 0), prov);
+      return;
+    }
+    case InstructionKind::kUninitialized:
+      set(frame, instruction, 0, c10::IValue(), Prov{});
+      return;
+    case InstructionKind::kWait: {
+      const auto prov = frame.prov[instruction.inputs[0]];
+      auto future = take(frame, instruction, 0).toFuture();
+      future->wait();
+      set(frame, instruction, 0, future->value(), recorder_.containers().item(prov, 0));
+      return;
+    }
+    case InstructionKind::kCreateObject: {
+      const auto type = instruction.type->expect<c10::ClassType>();
+      auto object =
+          c10::ivalue::Object::create(c10::StrongTypePtr(type->compilation_unit(), type), type->numAttributes());
+      recorder_.forget_object(object.get(), type->numAttributes());
+      set(frame, instruction, 0, c10::IValue(std::move(object)), Prov{});
+      return;
+    }
+    case InstructionKind::kIsInstance: {
+      const auto& value = frame.values[instruction.inputs[0]];
+      const auto type = value.type();
+      const bool yes =
+          std::ranges::any_of(instruction.types, [&](const auto& candidate) { return type->isSubtypeOf(*candidate); });
+      set(frame, instruction, 0, yes, Prov{});
+      return;
+    }
+    case InstructionKind::kRaise: {
+      const auto& message = frame.values[instruction.inputs[0]];
+      std::string type = "Exception";
+      if (instruction.inputs.size() > 1 && frame.values[instruction.inputs[1]].isString()) {
+        type = frame.values[instruction.inputs[1]].toStringRef();
+        if (const auto dot = type.rfind('.'); dot != std::string::npos) type = type.substr(dot + 1);
+      }
+      auto text = message.isString() ? message.toStringRef() : text_of(message);
+      if (type == "Exception") split_error_class(text, type);
+      throw UserError(text, type);
+    }
+    case InstructionKind::kWarn: {
+      const auto& message = frame.values[instruction.inputs[0]];
+      std::fprintf(stderr, "model warning: %s\n",
+                   message.isString() ? message.toStringRef().c_str() : text_of(message).c_str());
+      return;
+    }
+    default:
+      TL_CHECK(false, "an instruction kind has no runner");
+  }
+}
+
+// --- operators
+// ---------------------------------------------------------------------------------------------------------
+
+void Executor::run_operator(Instruction& instruction, Frame& frame) {
+  const auto base = stack_.size();
+  const auto count = instruction.inputs.size();
+  arg_provs_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto slot = instruction.inputs[i];
+    if (instruction.input_dies[i])
+      stack_.push_back(std::move(frame.values[slot]));
+    else
+      stack_.push_back(frame.values[slot]);
+    arg_provs_.push_back(frame.prov[slot]);
+  }
+  const c10::ArrayRef<c10::IValue> args(stack_.data() + base, count);
+  recorder_.gather(instruction, args, arg_provs_.data());
+  recorder_.count_execution(instruction);
+  std::uint64_t start = 0;
+  bool done = false;
+  if (instruction.writes || instruction.foreign) {
+    if (swap_storages_ && instruction.functional && recorder_.write_meets_payload(instruction, args)) {
+      start = ticks();
+      done = run_out_of_place(instruction, base);
+    }
+    if (!done) recorder_.before_writes(instruction, args);
+  }
+  if (!done) {
+    start = ticks();
+    if (instruction.vararg) stack_.emplace_back(static_cast<std::int64_t>(count));
+    instruction.operation(stack_);
+  }
+  const auto elapsed = ticks() - start;
+  store_outputs(instruction, frame, elapsed > 0xffffffffULL ? 0xffffffffu : static_cast<std::uint32_t>(elapsed));
+  stack_.resize(base);
+}
+
+bool Executor::run_out_of_place(Instruction& instruction, std::size_t base) {
+  // The in-place operator would overwrite bytes that payloads still show. Its out-of-place form writes to fresh memory
+  // instead; swapping the two storages' bytes leaves every alias of the tensor with the new values and hands the old
+  // bytes to the payloads: no copy.
+  const auto& self = stack_[base].toTensor();
+  auto* impl = self.unsafeGetTensorImpl();
+  if (self.layout() != at::kStrided || !self.device().is_cpu() || self.requires_grad() || self.is_quantized() ||
+      self.is_conj() || self.is_neg() || !self.is_non_overlapping_and_dense() || self.storage_offset() != 0 ||
+      static_cast<std::size_t>(self.numel()) * self.itemsize() != self.storage().nbytes()) {
+    return false;
+  }
+  for (std::size_t i = base + 1; i < stack_.size(); ++i) {
+    if (stack_[i].isList()) return false;
+    if (!stack_[i].isTensor() || !stack_[i].toTensor().defined()) continue;
+    const auto& other = stack_[i].toTensor();
+    // Another view of the same memory: the in-place operator has rules for it (and may refuse), the other form has
+    // none.
+    if (other.has_storage() && other.storage().unsafeGetStorageImpl() == self.storage().unsafeGetStorageImpl() &&
+        !(other.storage_offset() == self.storage_offset() && other.sizes() == self.sizes() &&
+          other.strides() == self.strides())) {
+      return false;
+    }
+    if (other.scalar_type() != self.scalar_type() || other.dim() > self.dim()) return false;
+    for (std::int64_t d = 1; d <= other.dim(); ++d) {  // it must broadcast to self, never the other way round
+      if (other.size(-d) != 1 && other.size(-d) != self.size(-d)) return false;
+    }
+    if (other.layout() != at::kStrided) return false;
+  }
+  torch::jit::Stack call(stack_.begin() + static_cast<std::ptrdiff_t>(base), stack_.end());
+  instruction.functional->callBoxed(call);
+  const auto result = call.back().toTensor();
+  auto* fresh = result.unsafeGetTensorImpl();
+  if (result.scalar_type() != self.scalar_type() || result.sizes() != self.sizes() ||
+      result.strides() != self.strides() || result.storage_offset() != 0 ||
+      result.storage().nbytes() != self.storage().nbytes() || result.storage().use_count() != 1 || fresh == impl) {
+    return false;  // the in-place operator itself decides; nothing was written
+  }
+  auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  auto spare = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(result.storage().unsafeGetStorageImpl());
+  storage->swap_data_ptr(*spare);
+  recorder_.payloads()->move_payloads(storage, std::move(spare));
+  impl->bump_version();
+  auto self_value = stack_[base];
+  stack_.resize(base);
+  stack_.push_back(std::move(self_value));
+  return true;
+}
+
+namespace {
+
+/// False for the outputs that an operator leaves out: undefined tensors and None are no Ops and take no slot.
+bool is_defined(const c10::IValue& value) { return value.isTensor() && value.toTensor().defined(); }
+
+}  // namespace
+
+void Executor::store_outputs(Instruction& instruction, Frame& frame, std::uint32_t call_ticks) {
+  const auto count = instruction.outputs.size();
+  const auto base = stack_.size() - count;
+  const auto events_before = recorder_.num_events();
+  const auto flow_before = recorder_.num_flow_rows();
+  std::uint16_t num_slots = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (instruction.emits[i] == Emit::kTensor && is_defined(stack_[base + i])) ++num_slots;
+  }
+  std::uint16_t slot = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& value = stack_[base + i];
+    Prov prov;
+    switch (instruction.emits[i]) {
+      case Emit::kTensor:
+        if (value.isTensor()) {
+          prov = recorder_.record_tensor(instruction, i, slot, num_slots, value.toTensor(), call_ticks);
+        } else if (value.isTensorList() || value.isTuple()) {
+          prov = record_list(instruction, value, call_ticks);
+        }
+        if (is_defined(value)) ++slot;
+        break;
+      case Emit::kTensorList:
+        prov = record_list(instruction, value, call_ticks);
+        break;
+      case Emit::kHost:
+        prov = recorder_.record_host(instruction, value);
+        break;
+      case Emit::kContainer:
+        break;
+    }
+    set(frame, instruction, i, std::move(value), prov);
+  }
+  recorder_.note_recorded(events_before, flow_before, count != 0);
+  if (instruction.writes || instruction.foreign) {
+    const bool yielded = recorder_.num_events() > events_before;
+    recorder_.after_writes(instruction, yielded ? events_before : 0xffffffffu);
+  }
+}
+
+Prov Executor::record_list(Instruction& instruction, const c10::IValue& value, std::uint32_t call_ticks) {
+  if (!value.isList() && !value.isTuple()) return Prov{};
+  const auto elements = value.isList() ? value.toListRef().vec() : value.toTupleRef().elements().vec();
+  std::vector<Prov> items;
+  const auto num_slots =
+      static_cast<std::uint16_t>(std::min<std::ptrdiff_t>(std::ranges::count_if(elements, is_defined), 0xffff));
+  std::uint16_t slot = 0;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    if (!is_defined(elements[i])) {
+      items.emplace_back();
+      continue;
+    }
+    items.push_back(recorder_.record_tensor(instruction, std::min<std::size_t>(i, 63), slot++, num_slots,
+                                            elements[i].toTensor(), call_ticks));
+  }
+  return recorder_.containers().make(std::move(items));
+}
+
+// --- containers
+// --------------------------------------------------------------------------------------------------------
+
+void Executor::run_container(Instruction& instruction, Frame& frame) {
+  std::vector<c10::IValue> args;
+  std::vector<Prov> provs;
+  for (const auto slot : instruction.inputs) {
+    args.push_back(frame.values[slot]);
+    provs.push_back(frame.prov[slot]);
+  }
+  recorder_.count_execution(instruction);
+  recorder_.note_container_writes(instruction, provs);
+  ContainerTree::Known known;
+  const bool by_identity = instruction.container_rule == ContainerRule::kByIdentity;
+  if (by_identity) {
+    for (std::size_t i = 0; i < args.size(); ++i) recorder_.containers().collect(args[i], provs[i], known);
+  }
+  // Before the call: pop and delete remove what they name.
+  const auto moved = by_identity ? Prov{} : move_provenance(instruction, args, provs);
+  const auto base = stack_.size();
+  stack_.insert(stack_.end(), args.begin(), args.end());
+  if (instruction.vararg) stack_.emplace_back(static_cast<std::int64_t>(args.size()));
+  instruction.operation(stack_);
+  const auto count = instruction.outputs.size();
+  const auto outputs = stack_.size() - count;
+  if (by_identity) refresh_containers(instruction, args, provs, known);
+  for (std::size_t i = 0; i < count; ++i) {
+    auto prov = moved;
+    if (by_identity) {
+      const auto alias = std::ranges::find_if(args, [&](const auto& arg) { return arg.is(stack_[outputs + i]); });
+      prov = alias != args.end() && !stack_[outputs + i].isTensor()
+                 ? provs[static_cast<std::size_t>(alias - args.begin())]
+                 : recorder_.containers().make_by_identity(stack_[outputs + i], known, Prov{});
+    }
+    if (instruction.emits[i] == Emit::kHost)
+      prov = recorder_.record_host_of(instruction, stack_[outputs + i], provs.data());
+    set(frame, instruction, i, std::move(stack_[outputs + i]), prov);
+  }
+  stack_.resize(base);
+  for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+    if (instruction.input_dies[i]) frame.values[instruction.inputs[i]] = c10::IValue();
+  }
+}
+
+void Executor::refresh_containers(const Instruction& instruction, const std::vector<c10::IValue>& args,
+                                  const std::vector<Prov>& provs, const ContainerTree::Known& known) {
+  auto& tree = recorder_.containers();
+  for (const auto position : instruction.announced_writes) {
+    if (position >= args.size() || !provs[position].is(Prov::Tag::kContainer)) continue;
+    const auto rebuilt = tree.make_by_identity(args[position], known, Prov{});
+    if (!rebuilt.is(Prov::Tag::kContainer)) continue;
+    auto& node = tree.at(provs[position]);
+    node.items = std::move(tree.at(rebuilt).items);
+    node.by_key = std::move(tree.at(rebuilt).by_key);
+  }
+}
+
+namespace {
+
+std::int64_t wrapped(std::int64_t index, std::size_t size) {
+  return index < 0 ? index + static_cast<std::int64_t>(size) : index;
+}
+
+std::vector<Prov> sliced(const std::vector<Prov>& items, const std::vector<c10::IValue>& args) {
+  const auto size = static_cast<std::int64_t>(items.size());
+  const auto step = args[3].toInt();
+  auto begin = args[1].isNone() ? (step > 0 ? 0 : size - 1) : wrapped(args[1].toInt(), items.size());
+  auto end = args[2].isNone() ? (step > 0 ? size : -1) : wrapped(args[2].toInt(), items.size());
+  std::vector<Prov> result;
+  if (step > 0) {
+    begin = std::clamp<std::int64_t>(begin, 0, size);
+    end = std::clamp<std::int64_t>(end, 0, size);
+    for (auto i = begin; i < end; i += step) result.push_back(items[static_cast<std::size_t>(i)]);
+  } else if (step < 0) {
+    begin = std::min(begin, size - 1);
+    for (auto i = begin; i > end && i >= 0; i += step) result.push_back(items[static_cast<std::size_t>(i)]);
+  }
+  return result;
+}
+
+}  // namespace
+
+Prov Executor::move_provenance(const Instruction& instruction, const std::vector<c10::IValue>& args,
+                               const std::vector<Prov>& provs) {
+  auto& tree = recorder_.containers();
+  const auto rule = instruction.container_rule;
+  const auto self = provs.empty() ? Prov{} : provs[0];
+  if (rule == ContainerRule::kPass) return self;
+  if (!self.is(Prov::Tag::kContainer)) {
+    return rule == ContainerRule::kConcat && provs[1].is(Prov::Tag::kContainer) ? tree.make(tree.at(provs[1]).items)
+                                                                                : Prov{};
+  }
+  auto& items = tree.at(self).items;
+  switch (rule) {
+    case ContainerRule::kAppend:
+      items.push_back(provs[1]);
+      return self;
+    case ContainerRule::kGetItem:
+      return tree.item(self, args[1].toInt());
+    case ContainerRule::kSetItem: {
+      const auto at = wrapped(args[1].toInt(), items.size());
+      if (at >= 0 && at < static_cast<std::int64_t>(items.size())) items[static_cast<std::size_t>(at)] = provs[2];
+      return self;
+    }
+    case ContainerRule::kPop:
+    case ContainerRule::kDelete: {
+      const auto at = wrapped(args.size() > 1 ? args[1].toInt() : -1, items.size());
+      if (at < 0 || at >= static_cast<std::int64_t>(items.size())) return Prov{};
+      const auto removed = items[static_cast<std::size_t>(at)];
+      items.erase(items.begin() + at);
+      return removed;
+    }
+    case ContainerRule::kInsert: {
+      const auto at =
+          std::clamp<std::int64_t>(wrapped(args[1].toInt(), items.size()), 0, static_cast<std::int64_t>(items.size()));
+      items.insert(items.begin() + at, provs[2]);
+      return self;
+    }
+    case ContainerRule::kExtend:
+      if (provs[1].is(Prov::Tag::kContainer)) {
+        const auto more = tree.at(provs[1]).items;
+        items.insert(items.end(), more.begin(), more.end());
+      }
+      return self;
+    case ContainerRule::kClear:
+      items.clear();
+      if (tree.at(self).by_key) tree.at(self).by_key->clear();
+      return self;
+    case ContainerRule::kReverse:
+      std::ranges::reverse(items);
+      return self;
+    case ContainerRule::kCopy:
+      return tree.make(items);
+    case ContainerRule::kSlice:
+      return tree.make(sliced(items, args));
+    case ContainerRule::kConcat: {
+      auto joined = items;
+      if (provs[1].is(Prov::Tag::kContainer)) {
+        const auto& more = tree.at(provs[1]).items;
+        joined.insert(joined.end(), more.begin(), more.end());
+      }
+      return tree.make(std::move(joined));
+    }
+    case ContainerRule::kRepeat: {
+      const auto times = args[1].isInt() ? args[1].toInt() : 0;
+      std::vector<Prov> repeated;
+      for (std::int64_t i = 0; i < times; ++i) repeated.insert(repeated.end(), items.begin(), items.end());
+      return tree.make(std::move(repeated));
+    }
+    default:
+      return tree.at(self).by_key ? move_dict_provenance(rule, args, provs) : Prov{};
+  }
+}
+
+Prov Executor::move_dict_provenance(ContainerRule rule, const std::vector<c10::IValue>& args,
+                                    const std::vector<Prov>& provs) {
+  auto& tree = recorder_.containers();
+  const auto self = provs[0];
+  const auto known = [&](const c10::IValue& key) { return tree.at(self).by_key->contains(key); };
+  switch (rule) {
+    case ContainerRule::kDictGet:
+      return known(args[1]) || provs.size() < 3 ? tree.item_by_key(self, args[1]) : provs[2];
+    case ContainerRule::kDictSet:
+      tree.at(self).by_key->insert_or_assign(args[1], provs[2]);
+      return self;
+    case ContainerRule::kDictSetDefault:
+      tree.at(self).by_key->emplace(args[1], provs[2]);
+      return tree.item_by_key(self, args[1]);
+    case ContainerRule::kDictPop: {
+      const auto found = known(args[1]) || provs.size() < 3 ? tree.item_by_key(self, args[1]) : provs[2];
+      tree.at(self).by_key->erase(args[1]);
+      return found;
+    }
+    case ContainerRule::kDictUpdate:
+      if (provs[1].is(Prov::Tag::kContainer) && tree.at(provs[1]).by_key) {
+        for (const auto& [key, prov] : *tree.at(provs[1]).by_key) tree.at(self).by_key->insert_or_assign(key, prov);
+      }
+      return self;
+    case ContainerRule::kDictCopy: {
+      const auto copy = tree.make_dict();
+      *tree.at(copy).by_key = *tree.at(self).by_key;
+      return copy;
+    }
+    case ContainerRule::kDictValues:
+    case ContainerRule::kDictItems: {
+      std::vector<Prov> result;
+      for (const auto& entry : args[0].toGenericDict()) {  // the dict's own order
+        const auto item = tree.item_by_key(self, entry.key());
+        result.push_back(rule == ContainerRule::kDictValues ? item : tree.make({Prov{}, item}));
+      }
+      return tree.make(std::move(result));
+    }
+    default:
+      return Prov{};
+  }
+}
+
+void Executor::run_construct(Instruction& instruction, Frame& frame) {
+  const auto count = instruction.inputs.size();
+  std::vector<c10::IValue> values;
+  std::vector<Prov> provs;
+  values.reserve(count);
+  provs.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    provs.push_back(frame.prov[instruction.inputs[i]]);
+    values.push_back(take(frame, instruction, i));
+  }
+  auto& tree = recorder_.containers();
+  if (instruction.kind == InstructionKind::kTupleConstruct) {
+    const auto type = instruction.type->cast<c10::TupleType>();
+    auto tuple = type && type->schema() ? c10::ivalue::Tuple::createNamed(std::move(values), type)
+                                        : c10::ivalue::Tuple::create(std::move(values));
+    set(frame, instruction, 0, std::move(tuple), instruction.holds_tensors ? tree.make(std::move(provs)) : Prov{});
+    return;
+  }
+  if (instruction.kind == InstructionKind::kDictConstruct) {
+    const auto& type = instruction.type->expectRef<c10::DictType>();
+    c10::impl::GenericDict dict(type.getKeyType(), type.getValueType());
+    const auto prov = instruction.holds_tensors ? tree.make_dict() : Prov{};
+    for (std::size_t i = 0; i + 1 < count; i += 2) {
+      if (instruction.holds_tensors) tree.at(prov).by_key->insert_or_assign(values[i], provs[i + 1]);
+      dict.insert_or_assign(values[i], values[i + 1]);
+    }
+    set(frame, instruction, 0, std::move(dict), prov);
+    return;
+  }
+  const auto element = instruction.type->expectRef<c10::ListType>().getElementType();
+  c10::impl::GenericList list(element);
+  list.reserve(count);
+  for (auto& value : values) list.push_back(std::move(value));
+  c10::IValue built(std::move(list));
+  Prov prov;
+  if (instruction.holds_tensors)
+    prov = tree.make(std::move(provs));
+  else if (instruction.host_list)
+    prov = recorder_.record_host_list(instruction, built, provs.data());
+  set(frame, instruction, 0, std::move(built), prov);
+}
+
+void Executor::run_unpack(Instruction& instruction, Frame& frame) {
+  const auto prov = frame.prov[instruction.inputs[0]];
+  auto& tree = recorder_.containers();
+  const auto value = take(frame, instruction, 0);
+  switch (instruction.kind) {
+    case InstructionKind::kListUnpack: {
+      const auto elements = value.toListRef();
+      if (elements.size() != instruction.outputs.size()) {
+        throw UserError("Expected " + std::to_string(instruction.outputs.size()) + " elements in a list but found " +
+                            std::to_string(elements.size()),
+                        "RuntimeError");
+      }
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        const auto item = prov.is(Prov::Tag::kFlow) ? prov : tree.item(prov, static_cast<std::int64_t>(i));
+        set(frame, instruction, i, elements[i], item);
+      }
+      return;
+    }
+    case InstructionKind::kTupleUnpack: {
+      const auto& elements = value.toTupleRef().elements();
+      for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+        set(frame, instruction, i, elements[i], tree.item(prov, static_cast<std::int64_t>(i)));
+      }
+      return;
+    }
+    case InstructionKind::kTupleIndex: {
+      const auto& elements = value.toTupleRef().elements();
+      const auto index = wrapped(frame.values[instruction.inputs[1]].toInt(), elements.size());
+      if (index < 0 || index >= static_cast<std::int64_t>(elements.size())) {
+        throw UserError("Tuple index out of range", "IndexError");
+      }
+      set(frame, instruction, 0, elements[static_cast<std::size_t>(index)], tree.item(prov, index));
+      return;
+    }
+    case InstructionKind::kTupleSlice: {
+      const auto& elements = value.toTupleRef().elements();
+      std::vector<c10::IValue> part;
+      std::vector<Prov> items;
+      for (auto i = instruction.ints[0]; i < instruction.ints[1]; ++i) {
+        part.push_back(elements[static_cast<std::size_t>(i)]);
+        items.push_back(tree.item(prov, i));
+      }
+      set(frame, instruction, 0, c10::ivalue::Tuple::create(std::move(part)), tree.make(std::move(items)));
+      return;
+    }
+    default:
+      break;
+  }
+  // A module container indexed at run time: its submodules are its attributes, named by position or key.
+  const auto object = value.toObject();
+  const auto& index = frame.values[instruction.inputs[1]];
+  const auto type = object->type();
+  std::vector<std::string> children;
+  for (std::size_t i = 0; i < type->numAttributes(); ++i) {
+    if (type->getAttribute(i)->is_module()) children.push_back(type->getAttributeName(i));
+  }
+  const auto name = index.isString() ? index.toStringRef() : [&] {
+    const auto at = wrapped(index.toInt(), children.size());
+    if (at < 0 || at >= static_cast<std::int64_t>(children.size())) throw UserError("index out of range", "IndexError");
+    return children[static_cast<std::size_t>(at)];
+  }();
+  set(frame, instruction, 0, object->getAttr(name), Prov{});
+}
+
+// --- attributes and control flow
+// ---------------------------------------------------------------------------------------
+
+void Executor::run_get_attr(Instruction& instruction, Frame& frame) {
+  const auto& object = frame.values[instruction.inputs[0]].toObjectRef();
+  auto value = object.getSlot(instruction.attribute_slot);
+  Prov prov;
+  if (instruction.holds_tensors) {
+    if (instruction.attribute_object != &object || recorder_.writes_attributes()) {
+      instruction.attribute_info = recorder_.attribute(&object, instruction.attribute_slot);
+      // Plain parameters and buffers of modules never change their meaning; anything else is looked up each time.
+      const auto* info = static_cast<const AttributeInfo*>(instruction.attribute_info);
+      const bool fixed = info && (info->buffer >= 0 || info->prov.is(Prov::Tag::kParam)) &&
+                         object.type()->is_module() && !recorder_.writes_attributes();
+      instruction.attribute_object = fixed ? &object : nullptr;
+    }
+    prov = recorder_.attribute_prov(&object, instruction.attribute_slot, value,
+                                    static_cast<const AttributeInfo*>(instruction.attribute_info));
+  }
+  set(frame, instruction, 0, std::move(value), prov);
+}
+
+void Executor::run_set_attr(Instruction& instruction, Frame& frame) {
+  auto& object = const_cast<c10::ivalue::Object&>(frame.values[instruction.inputs[0]].toObjectRef());
+  const auto prov = frame.prov[instruction.inputs[1]];
+  auto value = take(frame, instruction, 1);
+  recorder_.note_attribute_write(&object, instruction.name);
+  if (instruction.holds_tensors) {
+    auto& info = recorder_.set_attribute(&object, instruction.attribute_slot, prov);
+    if (info.buffer >= 0 && value.isTensor()) {
+      recorder_.buffer_rebound(static_cast<std::uint32_t>(info.buffer), value.toTensor(), prov);
+    }
+  }
+  object.setSlot(instruction.attribute_slot, std::move(value));
+}
+
+void Executor::run_call(Instruction& instruction, Frame& frame) {
+  const auto& inputs = instruction.inputs;
+  auto* callee = instruction.callee;
+  if (instruction.kind == InstructionKind::kCallInterface) {
+    const auto type = frame.values[inputs[0]].toObjectRef().type();
+    callee = program_.find_method(type, instruction.name);
+    if (callee == nullptr) throw UserError("no method '" + instruction.name + "' in " + type->str(), "RuntimeError");
+  }
+  std::int32_t module = -1;
+  if (instruction.module_call && frame.values[inputs[0]].isObject()) {
+    const auto* object = &frame.values[inputs[0]].toObjectRef();
+    if (instruction.attribute_object != object) {
+      instruction.module_row = recorder_.module_of(object);
+      instruction.attribute_object = instruction.module_row >= 0 ? object : nullptr;
+    }
+    module = instruction.module_row;
+  }
+  FrameHolder holder(*callee);
+  auto& inner = *holder;
+  const auto& params = callee->body.params;
+  TL_CHECK(inputs.size() == params.size(), "a call hands over as many values as the function takes");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    inner.prov[params[i]] = frame.prov[inputs[i]];
+    inner.values[params[i]] = take(frame, instruction, i);
+  }
+  const auto outer = module >= 0 ? recorder_.enter_module(static_cast<std::uint32_t>(module), instruction.call_site)
+                                 : recorder_.enter_function(instruction);
+  auto result = run_function(*callee, inner);
+  set_current(&instruction);
+  if (module >= 0)
+    recorder_.leave_module(outer, result.prov);
+  else
+    recorder_.leave_function(outer);
+  if (instruction.outputs.empty()) return;
+  if (instruction.kind == InstructionKind::kFork) {
+    auto future = c10::make_intrusive<c10::ivalue::Future>(result.value.type());
+    future->markCompleted(std::move(result.value));
+    set(frame, instruction, 0, c10::IValue(std::move(future)), recorder_.containers().make({result.prov}));
+    return;
+  }
+  set(frame, instruction, 0, std::move(result.value), result.prov);
+}
+
+void Executor::run_if(Instruction& instruction, Frame& frame) {
+  const auto test_prov = frame.prov[instruction.inputs[0]];
+  const bool yes = frame.values[instruction.inputs[0]].toBool();
+  auto& block = instruction.blocks[yes ? 0 : 1];
+  const auto branch = recorder_.begin_branch(instruction, yes, test_prov);
+  run_block(block, frame);
+  recorder_.end_branch(branch);
+  for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+    const auto from = block.outputs[i];
+    auto& value = frame.values[from];
+    set(frame, instruction, i, block.output_dies[i] ? std::move(value) : value, frame.prov[from]);
+  }
+}
+
+void Executor::run_loop(Instruction& instruction, Frame& frame) {
+  const auto limit = frame.values[instruction.inputs[0]].toInt();
+  bool go_on = frame.values[instruction.inputs[1]].toBool();
+  auto& block = instruction.blocks[0];
+  const auto carried = instruction.inputs.size() - 2;
+  for (std::size_t k = 0; k < carried; ++k) {
+    frame.prov[block.params[k + 1]] = frame.prov[instruction.inputs[k + 2]];
+    frame.values[block.params[k + 1]] = take(frame, instruction, k + 2);
+  }
+  const auto loop = recorder_.begin_loop(instruction);
+  std::vector<c10::IValue> values(carried);
+  std::vector<Prov> provs(carried);
+  std::int64_t iteration = 0;
+  for (; iteration < limit && go_on; ++iteration) {
+    frame.values[block.params[0]] = iteration;
+    run_block(block, frame);
+    go_on = frame.values[block.outputs[0]].toBool();
+    for (std::size_t k = 0; k < carried; ++k) {
+      auto& value = frame.values[block.outputs[k + 1]];
+      values[k] = block.output_dies[k + 1] ? std::move(value) : value;
+      provs[k] = frame.prov[block.outputs[k + 1]];
+    }
+    for (std::size_t k = 0; k < carried; ++k) {
+      frame.values[block.params[k + 1]] = std::move(values[k]);
+      frame.prov[block.params[k + 1]] = provs[k];
+    }
+  }
+  recorder_.end_loop(loop, static_cast<std::uint32_t>(iteration));
+  for (std::size_t k = 0; k < carried; ++k) {
+    set(frame, instruction, k, std::move(frame.values[block.params[k + 1]]), frame.prov[block.params[k + 1]]);
+  }
+}
+
+// --- with blocks
+// -------------------------------------------------------------------------------------------------------
+
+void Executor::run_enter(Instruction& instruction, Frame& frame) {
+  const auto value = frame.values[instruction.inputs[0]];
+  const auto object = value.toObject();
+  const auto type = object->type();
+  if (demangle(type->name()->qualifiedName()) == "torch.amp.autocast_mode.autocast") {
+    // The interpreter knows autocast only as a pass over inlined graphs; here the dispatcher's own state is set.
+    const auto device = c10::Device(object->getAttr("device").toStringRef()).type();
+    autocast_.push_back(
+        {object.get(), {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device), device}});
+    at::autocast::set_autocast_enabled(device, object->getAttr("_enabled").toBool());
+    at::autocast::set_autocast_dtype(device, static_cast<c10::ScalarType>(object->getAttr("fast_dtype").toInt()));
+    at::autocast::increment_nesting();
+  }
+  entered_.push_back(value);
+  auto* method = program_.find_method(type, "__enter__");
+  if (method == nullptr) throw UserError("a with block needs __enter__", "AttributeError");
+  const auto outer = recorder_.enter_function(instruction);
+  auto result = call(*method, {value}, {Prov{}});
+  recorder_.leave_function(outer);
+  if (!instruction.outputs.empty()) set(frame, instruction, 0, std::move(result.value), result.prov);
+}
+
+void Executor::run_exit(Instruction& instruction, Frame& frame) {
+  TL_CHECK(!entered_.empty(), "a with block ends that never began");
+  const auto value = entered_.back();
+  entered_.pop_back();
+  const auto object = value.toObject();
+  if (!autocast_.empty() && autocast_.back().first == object.get()) {
+    const auto& state = autocast_.back().second;
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(state.device, state.enabled);
+    at::autocast::set_autocast_dtype(state.device, state.dtype);
+    autocast_.pop_back();
+  }
+  auto* method = program_.find_method(object->type(), "__exit__");
+  if (method == nullptr) throw UserError("a with block needs __exit__", "AttributeError");
+  const auto outer = recorder_.enter_function(instruction);
+  auto result = call(*method, {value, c10::IValue(), c10::IValue(), c10::IValue()}, {Prov{}, Prov{}, Prov{}, Prov{}});
+  recorder_.leave_function(outer);
+  if (!instruction.outputs.empty()) set(frame, instruction, 0, std::move(result.value), result.prov);
+}
+
+}  // namespace tl::lt

@@ -1,0 +1,753 @@
+#include "executor/recorder.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "bridge/tensor_bridge.h"
+#include "core/error.h"
+
+namespace tl::lt {
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::size_t kMaxStringValue = 4096;  // longer host strings are stored cut
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  const auto* impl = tensor.unsafeGetTensorImpl();
+  return impl->has_storage() ? impl->unsafe_storage().unsafeGetStorageImpl() : nullptr;
+}
+
+/// The value of a 0-d CPU tensor without calling an operator.
+c10::IValue read_scalar(const at::Tensor& tensor) {
+  if (!tensor.device().is_cpu() || storage_of(tensor) == nullptr || tensor.const_data_ptr() == nullptr) return {};
+  switch (tensor.scalar_type()) {
+    case at::kLong:
+      return *tensor.const_data_ptr<std::int64_t>();
+    case at::kInt:
+      return static_cast<std::int64_t>(*tensor.const_data_ptr<std::int32_t>());
+    case at::kDouble:
+      return *tensor.const_data_ptr<double>();
+    case at::kFloat:
+      return static_cast<double>(*tensor.const_data_ptr<float>());
+    case at::kBool:
+      return *tensor.const_data_ptr<bool>();
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::uint64_t ticks() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+Recorder::Recorder(Capture& capture, const ModuleMap& modules, Options options)
+    : capture_(capture), modules_(modules), options_(std::move(options)) {
+  if (options_.keep_payloads) store_ = std::make_shared<PayloadStore>(capture_.shapes);
+  calls_of_module_.assign(capture_.modules.address.size(), 0);
+  base_context_.assign(capture_.modules.address.size(), kNone);
+  buffer_rows_.assign(capture_.buffers.address.size(), kNone);
+  buffers_ = modules_.buffers;
+  buffers_of_storage_ = modules_.buffers_of_storage;
+  start_ticks_ = ticks();
+  start_seconds_ = seconds_now();
+}
+
+std::uint32_t Recorder::intern_context(std::uint32_t module, std::int32_t parent, std::int32_t call_site) {
+  const auto key = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(parent)) << 32) ^
+                   (static_cast<std::uint64_t>(module) << 20) ^ static_cast<std::uint32_t>(call_site);
+  auto& bucket = contexts_[key];
+  auto& table = capture_.site_contexts;
+  for (const auto row : bucket) {
+    if (table.module[row] == static_cast<std::int32_t>(module) && table.parent[row] == parent &&
+        table.call_site[row] == call_site) {
+      return row;
+    }
+  }
+  bucket.push_back(append_context(module, parent, call_site));
+  return bucket.back();
+}
+
+std::uint32_t Recorder::append_context(std::uint32_t module, std::int32_t parent, std::int32_t call_site) {
+  auto& table = capture_.site_contexts;
+  table.module.push_back(static_cast<std::int32_t>(module));
+  table.parent.push_back(parent);
+  table.call_site.push_back(call_site);
+  return static_cast<std::uint32_t>(table.module.size() - 1);
+}
+
+Recorder::Context Recorder::enter_module(std::uint32_t module, std::int32_t call_site) {
+  const auto outer = context_;
+  auto& base = base_context_[module];
+  if (base == kNone) base = append_context(module, -1, -1);
+  auto& calls = capture_.module_calls;
+  const auto row = static_cast<std::uint32_t>(calls.module.size());
+  calls.module.push_back(static_cast<std::int32_t>(module));
+  calls.call_index.push_back(++calls_of_module_[module]);
+  calls.parent_call.push_back(open_calls_.empty() ? -1 : static_cast<std::int32_t>(open_calls_.back()));
+  calls.call_site.push_back(call_site);
+  calls.first_op.push_back(static_cast<std::int32_t>(num_events()));
+  calls.end_op.push_back(-1);
+  calls.output_op.push_back(-1);
+  call_ticks_.push_back(ticks());
+  open_calls_.push_back(row);
+  context_ = {base, row};
+  return outer;
+}
+
+void Recorder::leave_module(Context outer, Prov result) {
+  const auto row = context_.module_call;
+  while (result.is(Prov::Tag::kContainer) && !containers_.at(result).items.empty()) {
+    result = containers_.at(result).items.front();
+  }
+  auto& calls = capture_.module_calls;
+  if (result.is(Prov::Tag::kOp)) calls.output_op.mut(row) = static_cast<std::int32_t>(result.index());
+  calls.end_op.mut(row) = static_cast<std::int32_t>(num_events());
+  call_ticks_[row] = ticks() - call_ticks_[row];
+  open_calls_.pop_back();
+  context_ = outer;
+}
+
+Recorder::Context Recorder::enter_function(Instruction& call) {
+  const auto outer = context_;
+  if (call.context_from != context_.site_context) {
+    const auto from = chain_context(call);
+    const auto module = static_cast<std::uint32_t>(capture_.site_contexts.module[from]);
+    call.context_to = intern_context(module, static_cast<std::int32_t>(from), call.call_site);
+    call.context_from = context_.site_context;
+  }
+  context_.site_context = call.context_to;
+  return outer;
+}
+
+std::uint32_t Recorder::site_context_for(Instruction& instruction) {
+  if (instruction.frames.empty()) return context_.site_context;
+  if (instruction.context_from != context_.site_context) {
+    instruction.context_to = chain_context(instruction);
+    instruction.context_from = context_.site_context;
+  }
+  return instruction.context_to;
+}
+
+std::uint32_t Recorder::chain_context(const Instruction& instruction) {
+  auto context = context_.site_context;
+  const auto module = static_cast<std::uint32_t>(capture_.site_contexts.module[context]);
+  for (const auto frame : instruction.frames) {
+    context = intern_context(module, static_cast<std::int32_t>(context), frame);
+  }
+  return context;
+}
+
+std::int32_t Recorder::shape_of(const at::Tensor& tensor, ShapeCache* cache) {
+  const auto sizes = tensor.sizes();
+  if (cache && cache->rank == sizes.size() &&
+      std::memcmp(cache->dims, sizes.data(), sizes.size() * sizeof(std::int64_t)) == 0) {
+    return cache->shape;
+  }
+  const auto code = capture_.shapes.intern({sizes.data(), sizes.size()});
+  if (cache && sizes.size() <= ShapeCache::kMaxRank) {
+    cache->rank = static_cast<std::uint8_t>(sizes.size());
+    cache->shape = code;
+    std::copy(sizes.begin(), sizes.end(), cache->dims);
+  }
+  return code;
+}
+
+std::uint32_t Recorder::append(CaptureEvent event, const at::Tensor* tensor, bool keep) {
+  if (keep && store_ && tensor) event.payload = store_->keep(*tensor, static_cast<std::int32_t>(event.shape));
+  capture_.events.push_back(event);
+  const auto count = capture_.events.size();
+  TL_CHECK(count < Prov::kMaxIndex, "a run is limited to 2^29 events");
+  if (options_.slate) options_.slate->events = count;
+  if ((count & 1023) == 0 && options_.progress) options_.progress(count);
+  return static_cast<std::uint32_t>(count - 1);
+}
+
+Prov Recorder::record_input(const std::string& role, const c10::IValue& value) {
+  if (value.isTensor()) {
+    const auto& tensor = value.toTensor();
+    if (!tensor.defined()) return Prov{};
+    CaptureEvent event;
+    event.kind = OpKind::kInput;
+    event.site_context = context_.site_context;
+    event.module_call = context_.module_call;
+    event.shape = static_cast<std::uint32_t>(shape_of(tensor, nullptr));
+    event.edge_begin = static_cast<std::uint32_t>(capture_.edges.size());
+    event.args_begin = static_cast<std::uint32_t>(capture_.args.size());
+    event.dtype = dtype_of(tensor);
+    event.device = device_kind_of(tensor);
+    event.address = static_cast<std::uint32_t>(capture_.strings.intern(role));
+    return Prov::op(append(event, &tensor, true));
+  }
+  ContainerTree::Known known;
+  for_each_leaf(value, role, [&](const std::string& leaf_role, const c10::IValue& leaf) {
+    if (leaf.isTensor()) known.insert_or_assign(leaf.toTensor().unsafeGetTensorImpl(), record_input(leaf_role, leaf));
+  });
+  return known.empty() ? Prov{} : containers_.make_by_identity(value, known, Prov{});
+}
+
+const AttributeInfo* Recorder::attribute(const c10::ivalue::Object* object, std::size_t slot) const {
+  if (const auto changed = changed_attributes_.find({object, slot}); changed != changed_attributes_.end()) {
+    return &changed->second;
+  }
+  const auto found = modules_.attributes.find({object, slot});
+  return found == modules_.attributes.end() ? nullptr : &found->second;
+}
+
+AttributeInfo& Recorder::set_attribute(const c10::ivalue::Object* object, std::size_t slot, Prov prov) {
+  const auto* known = attribute(object, slot);
+  const AttributeInfo info{prov, known ? known->buffer : -1};
+  return changed_attributes_.insert_or_assign(AttributeKey{object, slot}, info).first->second;
+}
+
+void Recorder::forget_object(const c10::ivalue::Object* object, std::size_t num_slots) {
+  for (std::size_t slot = 0; slot < num_slots; ++slot)
+    changed_attributes_.insert_or_assign(AttributeKey{object, slot}, AttributeInfo{});
+}
+
+Prov Recorder::attribute_prov(const c10::ivalue::Object* object, std::size_t slot, const c10::IValue& value,
+                              const AttributeInfo* info) {
+  if (info && info->buffer >= 0 && value.isTensor()) return Prov::buffer(static_cast<std::uint32_t>(info->buffer));
+  if (info && !info->prov.none()) return info->prov;
+  const auto prov = containers_.make_by_identity(value, modules_.known_tensors, Prov{});
+  if (prov.is(Prov::Tag::kContainer)) {
+    set_attribute(object, slot, prov);  // aliases of the container share the node
+    mark_as_state(prov);
+  }
+  return prov;
+}
+
+void Recorder::gather_tensor(const at::Tensor& tensor, Prov prov, std::int16_t arg, std::int16_t sub) {
+  if (!tensor.defined()) return;
+  auto* storage = storage_of(tensor);
+  input_storages_.push_back(storage);
+  input_impls_.push_back(tensor.unsafeGetTensorImpl());
+  auto producer = kNone;
+  switch (prov.tag()) {
+    case Prov::Tag::kOp:
+      producer = prov.index();
+      break;
+    case Prov::Tag::kBuffer:
+      producer = buffer_row(prov.index());
+      break;
+    case Prov::Tag::kParam:
+      param_uses_.push_back({0, prov.index(), arg});
+      only_constants_ = only_constants_ && tensor.dim() == 0 &&
+                        capture_.params.kind[prov.index()] == static_cast<std::uint8_t>(ParamKind::kConstant);
+      break;
+    case Prov::Tag::kFlow:
+      words_.push_back(ArgHeader{ArgTag::kNone, static_cast<std::uint16_t>(arg), prov.index()}.pack());
+      break;
+    default:
+      break;
+  }
+  if (!writers_.empty() && storage != nullptr) {
+    const auto found = writers_.find(storage, producer, capture_);
+    if (found.writer != kNone) {
+      if (producer != kNone && !found.covers_producer) edges_.push_back({producer, arg, sub});
+      edges_.push_back({found.writer, found.covers_producer ? arg : std::int16_t{-1}, sub});
+      return;
+    }
+  }
+  if (producer != kNone) edges_.push_back({producer, arg, sub});
+}
+
+void Recorder::gather_value(const c10::IValue& value, Prov prov, std::int16_t arg, std::int16_t* sub) {
+  if (value.isTensor()) {
+    gather_tensor(value.toTensor(), prov, arg, sub ? (*sub)++ : std::int16_t{-1});
+    return;
+  }
+  std::int16_t running = 0;
+  auto* next = sub ? sub : &running;
+  if (value.isList() && may_hold_tensor(*value.toList().elementType())) {
+    const auto elements = value.toListRef();
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      gather_value(elements[i], containers_.item(prov, static_cast<std::int64_t>(i)), arg, next);
+    }
+  } else if (value.isTuple()) {
+    const auto& elements = value.toTupleRef().elements();
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      gather_value(elements[i], containers_.item(prov, static_cast<std::int64_t>(i)), arg, next);
+    }
+  } else if (value.isGenericDict()) {
+    for (const auto& entry : value.toGenericDict()) {
+      gather_value(entry.value(), containers_.item_by_key(prov, entry.key()), arg, next);
+    }
+  }
+}
+
+void Recorder::push_packed(ArgTag tag, std::uint16_t position, std::uint32_t flow, const c10::IValue& value,
+                           std::vector<std::int64_t>& words) {
+  words.push_back(ArgHeader{tag, position, flow}.pack());
+  switch (tag) {
+    case ArgTag::kNone:
+      break;
+    case ArgTag::kInt:
+      words.push_back(value.toInt());
+      break;
+    case ArgTag::kBool:
+      words.push_back(value.toBool() ? 1 : 0);
+      break;
+    case ArgTag::kDouble:
+      words.push_back(std::bit_cast<std::int64_t>(value.toDouble()));
+      break;
+    case ArgTag::kString:
+      words.push_back(capture_.strings.intern(std::string_view(value.toStringRef()).substr(0, kMaxStringValue)));
+      break;
+    case ArgTag::kIntList:
+    case ArgTag::kDoubleList:
+    case ArgTag::kBoolList: {
+      const auto elements = value.toListRef();
+      words.push_back(static_cast<std::int64_t>(elements.size()));
+      for (const auto& element : elements) {
+        if (tag == ArgTag::kIntList)
+          words.push_back(element.toInt());
+        else if (tag == ArgTag::kBoolList)
+          words.push_back(element.toBool() ? 1 : 0);
+        else
+          words.push_back(std::bit_cast<std::int64_t>(element.toDouble()));
+      }
+      break;
+    }
+    case ArgTag::kOp:
+    case ArgTag::kOther:
+      words.push_back(capture_.strings.intern(text_of(value)));
+      break;
+  }
+}
+
+namespace {
+
+ArgTag tag_of(const c10::IValue& value) {
+  if (value.isNone()) return ArgTag::kNone;
+  if (value.isInt()) return ArgTag::kInt;
+  if (value.isBool()) return ArgTag::kBool;
+  if (value.isDouble()) return ArgTag::kDouble;
+  if (value.isString()) return ArgTag::kString;
+  if (value.isIntList()) return ArgTag::kIntList;
+  if (value.isDoubleList()) return ArgTag::kDoubleList;
+  if (value.isBoolList()) return ArgTag::kBoolList;
+  return ArgTag::kOther;
+}
+
+}  // namespace
+
+void Recorder::gather_host(const c10::IValue& value, Prov prov, std::uint16_t arg) {
+  const auto flow = prov.is(Prov::Tag::kFlow) ? prov.index() : ArgHeader::kNoFlow;
+  push_packed(tag_of(value), arg, flow, value, words_);
+}
+
+void Recorder::gather(const Instruction& instruction, c10::ArrayRef<c10::IValue> args, const Prov* provs) {
+  edges_.clear();
+  param_uses_.clear();
+  words_.clear();
+  input_storages_.clear();
+  input_impls_.clear();
+  written_.clear();
+  only_constants_ = true;
+  for (const auto position : instruction.tensor_inputs) {
+    const auto& value = args[position];
+    if (value.isTensor()) {
+      gather_tensor(value.toTensor(), provs[position], static_cast<std::int16_t>(position), -1);
+    } else if (!value.isNone()) {
+      gather_value(value, provs[position], static_cast<std::int16_t>(position), nullptr);
+    }
+  }
+  for (const auto position : instruction.host_inputs) gather_host(args[position], provs[position], position);
+  if (!instruction.writes && !instruction.foreign) return;
+  const auto add_written = [&](std::size_t position, bool hidden) {
+    if (args[position].isTensor() && args[position].toTensor().defined()) {
+      written_.push_back({args[position].toTensor(), provs[position], hidden});
+    } else if (args[position].isTensorList()) {
+      const auto elements = args[position].toListRef();
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        written_.push_back(
+            {elements[i].toTensor(), containers_.item(provs[position], static_cast<std::int64_t>(i)), hidden});
+      }
+    }
+  };
+  for (const auto position : instruction.announced_writes) add_written(position, false);
+  if (instruction.hidden_writes != 0 &&
+      (instruction.hidden_writes_if < 0 || args[static_cast<std::size_t>(instruction.hidden_writes_if)].toBool())) {
+    for (std::size_t position = 0; position < args.size() && position < 32; ++position) {
+      if ((instruction.hidden_writes >> position & 1) != 0) add_written(position, true);
+    }
+  }
+}
+
+bool Recorder::write_meets_payload(const Instruction&, c10::ArrayRef<c10::IValue>) const {
+  if (!store_ || written_.empty()) return false;
+  const auto* storage = storage_of(written_.front().tensor);
+  return storage != nullptr && store_->holds(storage);
+}
+
+void Recorder::before_writes(const Instruction& instruction, c10::ArrayRef<c10::IValue> args) {
+  if (store_) {
+    for (const auto& written : written_) {
+      if (auto* storage = storage_of(written.tensor); storage != nullptr) store_->preserve(storage);
+    }
+  }
+  foreign_copies_.clear();
+  if (!instruction.foreign) return;
+  const at::DisableRecordFunctionGuard quiet;  // our own copies are no calls of the model
+  for (const auto position : instruction.tensor_inputs) {
+    if (!args[position].isTensor()) continue;
+    const auto& tensor = args[position].toTensor();
+    auto* storage = tensor.defined() ? storage_of(tensor) : nullptr;
+    const bool announced =
+        std::ranges::any_of(written_, [&](const auto& w) { return storage_of(w.tensor) == storage; });
+    if (storage == nullptr || announced || tensor.layout() != at::kStrided) continue;
+    foreign_copies_.push_back({tensor.clone(), tensor.storage().getWeakStorageImpl().lock(), tensor});
+  }
+}
+
+void Recorder::check_foreign(const Instruction& instruction, std::uint32_t op) {
+  const at::DisableRecordFunctionGuard quiet;
+  for (auto& copy : foreign_copies_) {
+    if (at::equal(copy.before, copy.live)) continue;
+    auto& findings = capture_.run.health.unannounced_writes;
+    if (std::ranges::find(findings, instruction.where) == findings.end()) findings.push_back(instruction.where);
+    // Too late to preserve in place: payloads that cover exactly this tensor get the copy, which holds the old values.
+    if (store_ && copy.before.nbytes() == copy.live.storage().nbytes()) {
+      store_->move_payloads(copy.storage.get(), copy.before.storage().getWeakStorageImpl().lock());
+    }
+    if (op != kNone) writers_.wrote(copy.storage.get(), op, kNone, capture_);
+  }
+  foreign_copies_.clear();
+}
+
+void Recorder::after_writes(const Instruction& instruction, std::uint32_t first_op) {
+  check_foreign(instruction, first_op);
+  for (const auto& written : written_) {
+    auto* storage = storage_of(written.tensor);
+    if (storage == nullptr) continue;
+    if (const auto state = modules_.state_of_storage.find(storage); state != modules_.state_of_storage.end()) {
+      note_state_change(state->second);
+    }
+    if (first_op == kNone) continue;
+    auto producer = kNone;
+    if (written.prov.is(Prov::Tag::kOp)) producer = written.prov.index();
+    if (written.prov.is(Prov::Tag::kBuffer)) producer = buffer_rows_[written.prov.index()];
+    writers_.wrote(storage, first_op, producer, capture_);
+    const auto found = buffers_of_storage_.find(storage);
+    if (found == buffers_of_storage_.end()) continue;
+    for (const auto buffer : found->second) {
+      const auto flags = kOpBufferWrite | (written.hidden ? kOpFusedWrite : 0u);
+      append_buffer(buffer, buffers_[buffer], first_op, flags);
+    }
+  }
+  written_.clear();
+}
+
+std::uint32_t Recorder::append_buffer(std::uint32_t buffer, const at::Tensor& tensor, std::uint32_t parent,
+                                      std::uint32_t flags) {
+  CaptureEvent event;
+  event.kind = OpKind::kBuffer;
+  event.site_context = context_.site_context;
+  event.module_call = context_.module_call;
+  event.shape = static_cast<std::uint32_t>(shape_of(tensor, nullptr));
+  event.edge_begin = static_cast<std::uint32_t>(capture_.edges.size());
+  event.args_begin = static_cast<std::uint32_t>(capture_.args.size());
+  event.dtype = dtype_of(tensor);
+  event.device = device_kind_of(tensor);
+  event.address = static_cast<std::uint32_t>(capture_.buffers.address[buffer]);
+  event.flags = flags;
+  if (parent != kNone) capture_.edges.push_back({parent, 0, -1});
+  buffer_rows_[buffer] = append(event, &tensor, true);
+  return buffer_rows_[buffer];
+}
+
+std::uint32_t Recorder::buffer_row(std::uint32_t buffer) {
+  if (buffer_rows_[buffer] == kNone) append_buffer(buffer, buffers_[buffer], kNone, 0);
+  return buffer_rows_[buffer];
+}
+
+void Recorder::buffer_rebound(std::uint32_t buffer, const at::Tensor& value, Prov prov) {
+  if (const auto* old = storage_of(buffers_[buffer]); old != nullptr) {
+    std::erase(buffers_of_storage_[old], buffer);
+  }
+  buffers_[buffer] = value;
+  if (const auto* storage = storage_of(value); storage != nullptr) {
+    buffers_of_storage_[storage].push_back(buffer);
+  }
+  const auto parent = prov.is(Prov::Tag::kOp) ? prov.index() : kNone;
+  append_buffer(buffer, value, parent, kOpBufferWrite);
+}
+
+bool Recorder::is_flow(const Instruction& instruction, const at::Tensor& tensor) const {
+  return tensor.dim() == 0 && edges_.empty() && only_constants_ && !instruction.random &&
+         tensor.layout() == at::kStrided;
+}
+
+void Recorder::flush_gathered(std::uint32_t op) {
+  for (const auto& edge : edges_) capture_.edges.push_back(edge);
+  for (auto use : param_uses_) {
+    use.op = op;
+    capture_.param_uses.push_back(use);
+  }
+  for (const auto word : words_) capture_.args.push_back(word);
+}
+
+Prov Recorder::record_tensor(Instruction& instruction, std::size_t cache, std::uint16_t slot, std::uint16_t num_slots,
+                             const at::Tensor& tensor, std::uint32_t call_ticks) {
+  if (!tensor.defined()) return Prov{};
+  if (is_flow(instruction, tensor)) return append_flow(instruction, read_scalar(tensor));
+  CaptureEvent event;
+  event.instruction = instruction.row;
+  event.site_context = site_context_for(instruction);
+  event.module_call = context_.module_call;
+  event.slot = slot;
+  event.num_slots = num_slots;
+  event.dtype = dtype_of(tensor);
+  event.device = device_kind_of(tensor);
+  event.duration_ns = slot == 0 ? call_ticks : 0;
+  event.edge_begin = static_cast<std::uint32_t>(capture_.edges.size());
+  event.args_begin = static_cast<std::uint32_t>(capture_.args.size());
+  if (instruction.shape_cache.size() <= cache) instruction.shape_cache.resize(cache + 1);
+  event.shape = static_cast<std::uint32_t>(shape_of(tensor, &instruction.shape_cache[cache]));
+  if (instruction.random) event.flags |= kOpRandom;
+  if (instruction.uninitialised) event.flags |= kOpUninitialised;
+  const auto* storage = storage_of(tensor);
+  for (const auto& written : written_) {
+    if (written.hidden)
+      event.flags |= kOpHiddenWrite;
+    else if (storage != nullptr && storage_of(written.tensor) == storage)
+      event.flags |= kOpInPlace;
+  }
+  if ((event.flags & kOpInPlace) == 0 && storage != nullptr &&
+      std::ranges::find(input_storages_, storage) != input_storages_.end()) {
+    event.flags |= kOpView;
+  }
+  if (event.dtype == DType::kBool && tensor.numel() == 1) event.flags |= kOpScalarBool;
+  flush_gathered(num_events());
+  return Prov::op(append(event, &tensor, !instruction.uninitialised));
+}
+
+Prov Recorder::append_flow(const Instruction& instruction, const c10::IValue& value) {
+  auto& flow = capture_.flow;
+  flow.instruction.push_back(static_cast<std::int32_t>(instruction.row));
+  flow.before_op.push_back(static_cast<std::int32_t>(num_events()));
+  flow.args_begin.push_back(static_cast<std::int32_t>(capture_.flow_args.size()));
+  for (const auto& edge : edges_) {
+    capture_.flow_args.push_back(
+        ArgHeader{ArgTag::kOp, static_cast<std::uint16_t>(edge.arg), ArgHeader::kNoFlow}.pack());
+    capture_.flow_args.push_back(edge.parent);
+  }
+  for (const auto word : words_) capture_.flow_args.push_back(word);
+  const auto tag = tag_of(value);
+  std::int64_t stored = 0;
+  if (is_list(tag)) {
+    // The list itself follows the operands: its packed form begins at `value`.
+    stored = static_cast<std::int64_t>(capture_.flow_args.size());
+    std::vector<std::int64_t> packed;
+    push_packed(tag, 0xffff, ArgHeader::kNoFlow, value, packed);
+    for (const auto word : packed) capture_.flow_args.push_back(word);
+  } else if (tag != ArgTag::kNone) {
+    std::vector<std::int64_t>& packed = words_;
+    const auto before = packed.size();
+    push_packed(tag, 0xffff, ArgHeader::kNoFlow, value, packed);
+    stored = packed.back();
+    packed.resize(before);
+  }
+  flow.tag.push_back(static_cast<std::uint8_t>(tag));
+  flow.value.push_back(stored);
+  return Prov::flow(static_cast<std::uint32_t>(flow.tag.size() - 1));
+}
+
+Prov Recorder::record_host(const Instruction& instruction, const c10::IValue& value) {
+  return append_flow(instruction, value);
+}
+
+std::int32_t Recorder::module_of(const c10::ivalue::Object* object) const {
+  const auto found = modules_.module_of_object.find(object);
+  return found == modules_.module_of_object.end() ? -1 : static_cast<std::int32_t>(found->second);
+}
+
+Prov Recorder::record_host_of(const Instruction& instruction, const c10::IValue& value, const Prov* provs) {
+  return record_host_list(instruction, value, provs);
+}
+
+Prov Recorder::record_host_list(const Instruction& instruction, const c10::IValue& value, const Prov* provs) {
+  edges_.clear();
+  words_.clear();
+  for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+    if (!provs[i].is(Prov::Tag::kFlow)) continue;
+    words_.push_back(ArgHeader{ArgTag::kNone, static_cast<std::uint16_t>(i), provs[i].index()}.pack());
+  }
+  return append_flow(instruction, value);
+}
+
+std::size_t Recorder::begin_branch(const Instruction& instruction, bool arm, Prov test) {
+  CaptureBranch branch;
+  branch.instruction = instruction.row;
+  branch.site_context = context_.site_context;
+  branch.module_call = context_.module_call;
+  branch.test_op = kNone;
+  branch.first_op = num_events();
+  branch.end_op = branch.first_op;
+  branch.arm = arm ? 0 : 1;
+  capture_.branches.push_back(branch);
+  branch_tests_.push_back(test);
+  return branch_tests_.size() - 1;
+}
+
+void Recorder::end_branch(std::size_t branch) { capture_.branches[branch].end_op = num_events(); }
+
+std::size_t Recorder::begin_loop(const Instruction& instruction) {
+  capture_.loops.push_back({instruction.row, context_.module_call, 0, num_events(), num_events()});
+  return capture_.loops.size() - 1;
+}
+
+void Recorder::end_loop(std::size_t loop, std::uint32_t iterations) {
+  capture_.loops[loop].iterations = iterations;
+  capture_.loops[loop].end_op = num_events();
+}
+
+void Recorder::note_state_change(const std::string& address) {
+  state_dirty_ = true;
+  auto& changed = capture_.run.health.state_changed;
+  if (std::ranges::find(changed, address) == changed.end()) changed.push_back(address);
+}
+
+void Recorder::note_attribute_write(const c10::ivalue::Object* object, const std::string& name) {
+  const auto module = module_of(object);
+  if (module < 0) return;  // an object of the run's own
+  const auto address = capture_.strings[capture_.modules.address[static_cast<std::size_t>(module)]];
+  note_state_change(module == 0 ? name : std::string(address) + "." + name);
+}
+
+void Recorder::mark_as_state(Prov prov) {
+  if (!prov.is(Prov::Tag::kContainer)) return;
+  auto& node = containers_.at(prov);
+  node.of_state = true;
+  for (const auto item : node.items) mark_as_state(item);
+  if (!node.by_key) return;
+  for (const auto& [key, item] : *node.by_key) mark_as_state(item);
+}
+
+void Recorder::note_container_writes(const Instruction& instruction, const std::vector<Prov>& provs) {
+  for (const auto position : instruction.announced_writes) {
+    const bool tracked = position < provs.size() && provs[position].is(Prov::Tag::kContainer);
+    // Lists of numbers carry no provenance: one that is written may be an attribute's.
+    if (!tracked || containers_.at(provs[position]).of_state) state_dirty_ = true;
+  }
+}
+
+std::uint32_t Recorder::test_op_of(Prov test) const {
+  constexpr int kMaxSteps = 32;  // host values between the tensor and the test: bool(), not, and, comparisons
+  std::vector<std::uint32_t> open;
+  if (test.is(Prov::Tag::kOp)) return test.index();
+  if (test.is(Prov::Tag::kFlow)) open.push_back(test.index());
+  std::vector<std::int64_t> words;
+  for (int step = 0; step < kMaxSteps && !open.empty(); ++step) {
+    const auto row = open.back();
+    open.pop_back();
+    const auto begin = static_cast<std::size_t>(capture_.flow.args_begin[row]);
+    const auto end = row + 1 < capture_.flow.args_begin.size()
+                         ? static_cast<std::size_t>(capture_.flow.args_begin[row + 1])
+                         : capture_.flow_args.size();
+    words.clear();
+    for (auto at = begin; at < end && at < begin + 64; ++at) words.push_back(capture_.flow_args[at]);
+    auto op = kNone;
+    for_each_arg(words, [&](ArgHeader header, std::span<const std::int64_t> payload) {
+      if (header.tag == ArgTag::kOp && op == kNone) op = static_cast<std::uint32_t>(payload[0]);
+      if (header.flow != ArgHeader::kNoFlow && header.flow < row) open.push_back(header.flow);
+    });
+    if (op != kNone) return op;
+  }
+  return kNone;
+}
+
+void Recorder::record_output_leaf(const std::string& role, const c10::IValue& leaf, Prov prov) {
+  CaptureOutput output;
+  output.role = role;
+  if (leaf.isTensor() && leaf.toTensor().defined()) {
+    const auto& tensor = leaf.toTensor();
+    edges_.clear();
+    words_.clear();
+    param_uses_.clear();
+    gather_tensor(tensor, prov, 0, -1);
+    if (!edges_.empty()) output.op = edges_.back().parent;
+    if (prov.is(Prov::Tag::kParam)) output.param = prov.index();
+    output.shape = static_cast<std::uint32_t>(shape_of(tensor, nullptr));
+    output.dtype = dtype_of(tensor);
+    output.device = device_kind_of(tensor);
+    if (store_) output.payload = store_->keep(tensor, static_cast<std::int32_t>(output.shape));
+  } else {
+    output.scalar = text_of(leaf);
+  }
+  capture_.outputs.push_back(std::move(output));
+}
+
+void Recorder::record_outputs(const c10::IValue& value, Prov prov) { record_output("output", value, prov); }
+
+void Recorder::record_output(const std::string& role, const c10::IValue& value, Prov prov) {
+  if (value.isTuple() || (value.isList() && may_hold_tensor(*value.toList().elementType()))) {
+    const auto type = value.isTuple() ? value.type()->cast<c10::TupleType>() : nullptr;
+    const auto elements = value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const auto step = type && type->schema() ? type->schema()->arguments()[i].name() : std::to_string(i);
+      record_output(role + "." + step, elements[i], containers_.item(prov, static_cast<std::int64_t>(i)));
+    }
+  } else if (value.isGenericDict()) {
+    for (const auto& entry : value.toGenericDict()) {
+      const auto key = entry.key().isString() ? entry.key().toStringRef() : text_of(entry.key());
+      record_output(role + "." + key, entry.value(), containers_.item_by_key(prov, entry.key()));
+    }
+  } else {
+    record_output_leaf(role, value, prov);
+  }
+}
+
+void Recorder::finish() {
+  const auto elapsed_ticks = static_cast<double>(ticks() - start_ticks_);
+  const auto elapsed = seconds_now() - start_seconds_;
+  const double seconds_per_tick = elapsed_ticks > 0 ? elapsed / elapsed_ticks : 0;
+  while (!open_calls_.empty()) {  // the model raised inside them
+    context_.module_call = open_calls_.back();
+    leave_module(context_, Prov{});
+  }
+  for (std::size_t i = 0; i < capture_.events.size(); ++i) {
+    auto& event = capture_.events[i];
+    const auto nanoseconds = static_cast<double>(event.duration_ns) * seconds_per_tick * 1e9;
+    event.duration_ns = nanoseconds > 4e9 ? 4000000000u : static_cast<std::uint32_t>(nanoseconds);
+  }
+  for (const auto count : call_ticks_) {
+    capture_.module_call_seconds.push_back(static_cast<double>(count) * seconds_per_tick);
+  }
+  for (std::size_t i = 0; i < branch_tests_.size(); ++i) capture_.branches[i].test_op = test_op_of(branch_tests_[i]);
+  if (store_) {
+    store_->settle();
+    capture_.payloads = store_;
+  }
+  capture_.run.health.operator_calls = static_cast<std::int64_t>(operator_calls_);
+  capture_.run.health.recorded_calls = static_cast<std::int64_t>(recorded_calls_);
+  for (std::size_t buffer = 0; buffer < buffer_rows_.size(); ++buffer) {
+    if (buffer_rows_[buffer] == kNone) continue;
+    if ((capture_.events[buffer_rows_[buffer]].flags & kOpBufferWrite) != 0) {
+      note_state_change(std::string(capture_.strings[capture_.buffers.address[buffer]]));
+    }
+  }
+  std::ranges::sort(capture_.run.health.state_changed);
+}
+
+}  // namespace tl::lt

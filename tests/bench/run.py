@@ -1,0 +1,99 @@
+"""Prints the table of figures: `run.py BENCH TORCHLENS FOLDER`. Ratios are of one run on one machine; times are in milliseconds."""
+
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+
+def pairs(*command):
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return dict(zip(out[::2], map(float, out[1::2])))
+
+
+def row(what, figure, goal):
+    print(f"{what:<62} {figure:>16}   {goal}", flush=True)
+
+
+def wall_ms(command, runs=21):
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def steady(bench, folder):
+    for name, goal, rounds in (("resnet", 1.10, 11), ("encoder", 1.10, 21), ("cnn", 1.10, 21), ("mlp100", 1.3, 301)):
+        got = pairs(bench, "steady", f"{folder}/{name}.ts.pt", f"{folder}/{name}.inputs.safetensors", str(rounds))
+        row(f"{name}: plain run", f"{got['plain_ms']:.3f} ms", "")
+        row(f"{name}: nothing saved : plain, steady", f"{got['none_ratio']:.3f}", "")
+        row(f"{name}: all kept : plain, steady", f"{got['all_ratio']:.3f}", f"<= {goal}")
+        if name == "mlp100":
+            row("overhead per op, nothing saved, 100-op MLP", f"{got['us_per_op_none']:.2f} us", "<= 0.5 us")
+
+
+def cold(bench, folder):
+    for name in ("resnet", "encoder"):
+        runs = {mode: [] for mode in ("plain", "none", "all")}
+        for _ in range(5):
+            for mode in runs:
+                runs[mode].append(pairs(bench, "cold", mode, f"{folder}/{name}.ts.pt", f"{folder}/{name}.inputs.safetensors"))
+        plain = statistics.median(r["run_ms"] for r in runs["plain"])
+        kept = statistics.median(r["run_ms"] for r in runs["all"])
+        row(f"{name}: all kept : plain, cold process", f"{kept / plain:.3f}", "<= 1.15")
+        one = runs["all"][0]
+        used = (one["peak_kb"] - one["rss_before_kb"]) * 1024
+        allowed = 1.1 * one["kept_bytes"] + 600 * one["kept"]
+        row(f"{name}: peak memory over the loaded model : allowed", f"{used / allowed:.2f}", "<= 1.00")
+
+
+def million(bench, folder):
+    loop = (f"{folder}/loop.ts.pt", f"{folder}/loop.inputs.safetensors")
+    got = pairs(bench, "steady", *loop, "3")
+    row("overhead per op, nothing saved, loop of 1,000,000 ops", f"{got['us_per_op_none']:.2f} us", "<= 0.5 us")
+    got = pairs(bench, "written", *loop, folder)
+    row("1,000,000 ops: steps", f"{got['steps_ms']:.0f} ms", "<= 1000 ms")
+    row("1,000,000 ops: open", f"{got['open_ms']:.1f} ms", "<= 50 ms")
+    row("1,000,000 ops: look up", f"{got['lookup_ms']:.3f} ms", "<= 1 ms")
+    row("1,000,000 ops: records on disk", f"{got['column_bytes_per_op']:.1f} B an op", "<= 120 B")
+
+
+def writing(bench, folder):
+    """Against cp + sync of the same files, both warm, alternating."""
+    ours, copies = [], []
+    for _ in range(3):
+        got = pairs(bench, "written", f"{folder}/resnet.ts.pt", f"{folder}/resnet.inputs.safetensors", folder)
+        ours.append(got["bytes"] / got["write_ms"])
+        source, copy = f"{folder}/bench.tlspec", f"{folder}/copy.tlspec"
+        start = time.perf_counter()
+        subprocess.run(f"cp -r {source} {copy} && sync -f {copy}", shell=True, check=True)
+        copies.append(got["bytes"] / ((time.perf_counter() - start) * 1e3))
+        subprocess.run(["rm", "-rf", copy], check=True)
+    row("resnet: writing payloads : cp + sync of the same bytes", f"{statistics.median(ours) / statistics.median(copies):.2f}",
+        ">= 0.80")
+
+
+def start_up(torchlens, folder):
+    row("torchlens --help", f"{wall_ms([torchlens, '--help']):.1f} ms", "<= 15 ms")
+    trace = f"{folder}/cnn.tlspec"
+    subprocess.run([torchlens, "trace", f"{folder}/cnn.ts.pt", "--input", f"{folder}/cnn.inputs.safetensors", "-o", trace,
+                    "--force", "-q"], check=True, stdout=subprocess.DEVNULL)
+    row("torchlens show TRACE", f"{wall_ms([torchlens, 'show', trace]):.1f} ms", "<= 15 ms")
+
+
+def main(bench, torchlens, folder):
+    folder = pathlib.Path(folder)
+    os.makedirs(folder, exist_ok=True)
+    print(f"{'what':<62} {'figure':>16}   goal")
+    steady(bench, folder)
+    cold(bench, folder)
+    million(bench, folder)
+    writing(bench, folder)
+    start_up(torchlens, folder)
+
+
+main(*sys.argv[1:])
