@@ -22,10 +22,6 @@ namespace {
 constexpr std::uint32_t kNone = 0xffffffff;
 constexpr std::size_t kMaxStringValue = 4096;  // longer host strings are stored cut
 
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   const auto* impl = tensor.unsafeGetTensorImpl();
   return impl->has_storage() ? impl->unsafe_storage().unsafeGetStorageImpl() : nullptr;
@@ -51,6 +47,10 @@ c10::IValue read_scalar(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::uint64_t ticks() {
 #if defined(__x86_64__)
@@ -620,134 +620,6 @@ std::size_t Recorder::begin_loop(const Instruction& instruction) {
 void Recorder::end_loop(std::size_t loop, std::uint32_t iterations) {
   capture_.loops[loop].iterations = iterations;
   capture_.loops[loop].end_op = num_events();
-}
-
-void Recorder::note_state_change(const std::string& address) {
-  state_dirty_ = true;
-  auto& changed = capture_.run.health.state_changed;
-  if (std::ranges::find(changed, address) == changed.end()) changed.push_back(address);
-}
-
-void Recorder::note_attribute_write(const c10::ivalue::Object* object, const std::string& name) {
-  const auto module = module_of(object);
-  if (module < 0) return;  // an object of the run's own
-  const auto address = capture_.strings[capture_.modules.address[static_cast<std::size_t>(module)]];
-  note_state_change(module == 0 ? name : std::string(address) + "." + name);
-}
-
-void Recorder::mark_as_state(Prov prov) {
-  if (!prov.is(Prov::Tag::kContainer)) return;
-  auto& node = containers_.at(prov);
-  node.of_state = true;
-  for (const auto item : node.items) mark_as_state(item);
-  if (!node.by_key) return;
-  for (const auto& [key, item] : *node.by_key) mark_as_state(item);
-}
-
-void Recorder::note_container_writes(const Instruction& instruction, const std::vector<Prov>& provs) {
-  for (const auto position : instruction.announced_writes) {
-    const bool tracked = position < provs.size() && provs[position].is(Prov::Tag::kContainer);
-    // Lists of numbers carry no provenance: one that is written may be an attribute's.
-    if (!tracked || containers_.at(provs[position]).of_state) state_dirty_ = true;
-  }
-}
-
-std::uint32_t Recorder::test_op_of(Prov test) const {
-  constexpr int kMaxSteps = 32;  // host values between the tensor and the test: bool(), not, and, comparisons
-  std::vector<std::uint32_t> open;
-  if (test.is(Prov::Tag::kOp)) return test.index();
-  if (test.is(Prov::Tag::kFlow)) open.push_back(test.index());
-  std::vector<std::int64_t> words;
-  for (int step = 0; step < kMaxSteps && !open.empty(); ++step) {
-    const auto row = open.back();
-    open.pop_back();
-    const auto begin = static_cast<std::size_t>(capture_.flow.args_begin[row]);
-    const auto end = row + 1 < capture_.flow.args_begin.size()
-                         ? static_cast<std::size_t>(capture_.flow.args_begin[row + 1])
-                         : capture_.flow_args.size();
-    words.clear();
-    for (auto at = begin; at < end && at < begin + 64; ++at) words.push_back(capture_.flow_args[at]);
-    auto op = kNone;
-    for_each_arg(words, [&](ArgHeader header, std::span<const std::int64_t> payload) {
-      if (header.tag == ArgTag::kOp && op == kNone) op = static_cast<std::uint32_t>(payload[0]);
-      if (header.flow != ArgHeader::kNoFlow && header.flow < row) open.push_back(header.flow);
-    });
-    if (op != kNone) return op;
-  }
-  return kNone;
-}
-
-void Recorder::record_output_leaf(const std::string& role, const c10::IValue& leaf, Prov prov) {
-  CaptureOutput output;
-  output.role = role;
-  if (leaf.isTensor() && leaf.toTensor().defined()) {
-    const auto& tensor = leaf.toTensor();
-    edges_.clear();
-    words_.clear();
-    param_uses_.clear();
-    gather_tensor(tensor, prov, 0, -1);
-    if (!edges_.empty()) output.op = edges_.back().parent;
-    if (prov.is(Prov::Tag::kParam)) output.param = prov.index();
-    output.shape = static_cast<std::uint32_t>(shape_of(tensor, nullptr));
-    output.dtype = dtype_of(tensor);
-    output.device = device_kind_of(tensor);
-    if (store_) output.payload = store_->keep(tensor, static_cast<std::int32_t>(output.shape));
-  } else {
-    output.scalar = text_of(leaf);
-  }
-  capture_.outputs.push_back(std::move(output));
-}
-
-void Recorder::record_outputs(const c10::IValue& value, Prov prov) { record_output("output", value, prov); }
-
-void Recorder::record_output(const std::string& role, const c10::IValue& value, Prov prov) {
-  if (value.isTuple() || (value.isList() && may_hold_tensor(*value.toList().elementType()))) {
-    const auto type = value.isTuple() ? value.type()->cast<c10::TupleType>() : nullptr;
-    const auto elements = value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      const auto step = type && type->schema() ? type->schema()->arguments()[i].name() : std::to_string(i);
-      record_output(role + "." + step, elements[i], containers_.item(prov, static_cast<std::int64_t>(i)));
-    }
-  } else if (value.isGenericDict()) {
-    for (const auto& entry : value.toGenericDict()) {
-      const auto key = entry.key().isString() ? entry.key().toStringRef() : text_of(entry.key());
-      record_output(role + "." + key, entry.value(), containers_.item_by_key(prov, entry.key()));
-    }
-  } else {
-    record_output_leaf(role, value, prov);
-  }
-}
-
-void Recorder::finish() {
-  const auto elapsed_ticks = static_cast<double>(ticks() - start_ticks_);
-  const auto elapsed = seconds_now() - start_seconds_;
-  const double seconds_per_tick = elapsed_ticks > 0 ? elapsed / elapsed_ticks : 0;
-  while (!open_calls_.empty()) {  // the model raised inside them
-    context_.module_call = open_calls_.back();
-    leave_module(context_, Prov{});
-  }
-  for (std::size_t i = 0; i < capture_.events.size(); ++i) {
-    auto& event = capture_.events[i];
-    const auto nanoseconds = static_cast<double>(event.duration_ns) * seconds_per_tick * 1e9;
-    event.duration_ns = nanoseconds > 4e9 ? 4000000000u : static_cast<std::uint32_t>(nanoseconds);
-  }
-  for (const auto count : call_ticks_) {
-    capture_.module_call_seconds.push_back(static_cast<double>(count) * seconds_per_tick);
-  }
-  for (std::size_t i = 0; i < branch_tests_.size(); ++i) capture_.branches[i].test_op = test_op_of(branch_tests_[i]);
-  if (store_) {
-    store_->settle();
-    capture_.payloads = store_;
-  }
-  capture_.run.health.operator_calls = static_cast<std::int64_t>(operator_calls_);
-  capture_.run.health.recorded_calls = static_cast<std::int64_t>(recorded_calls_);
-  for (std::size_t buffer = 0; buffer < buffer_rows_.size(); ++buffer) {
-    if (buffer_rows_[buffer] == kNone) continue;
-    if ((capture_.events[buffer_rows_[buffer]].flags & kOpBufferWrite) != 0) {
-      note_state_change(std::string(capture_.strings[capture_.buffers.address[buffer]]));
-    }
-  }
-  std::ranges::sort(capture_.run.health.state_changed);
 }
 
 }  // namespace tl::lt

@@ -217,5 +217,7 @@ class Recorder {
 
 /// A cheap monotonic counter; scaled to nanoseconds at the end of a run.
 std::uint64_t ticks();
+/// Seconds of a steady clock.
+double seconds_now();
 
 }  // namespace tl::lt
