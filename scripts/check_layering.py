@@ -5,6 +5,7 @@
 - DEPS must follow the one-way arrows below (what an arrow reaches through others is allowed too).
 - LibTorch headers only in plugins/torch and tests/torch.
 - No heavy third-party header in any header of lib, apps or plugins.
+- Nothing but the two sinks writes to stdout or stderr, so that all text is escaped on its way out.
 """
 import pathlib
 import re
@@ -32,6 +33,12 @@ ARROWS = {
 TORCH_HEADER = re.compile(r"^(torch|ATen|c10|caffe2)/")
 HEAVY_HEADER = re.compile(r"^(nlohmann/json\.hpp|CLI/.*|spdlog/.*|fmt/.*|zip\.h|httplib\.h)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
+SINKS = {"apps/torchlens/output.cpp", "lib/core/log.cpp"}
+WRITES = re.compile(
+    r"\bstd::(cout|cerr|clog)\b|\bfmt::print|(?<![\w.>])(printf|vprintf|puts|putchar|perror|psignal)\s*\("
+    r"|\b(fprintf|vfprintf|fputs|fputc|putc|fwrite|dprintf|write|writev)\s*\([^;]*\b(stdout|stderr|STD(OUT|ERR)_FILENO)\b"
+    r"|\bSTD(OUT|ERR)_FILENO\b|::write\s*\(\s*[12]\s*,|\bspdlog/sinks/")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 SOURCES = {".h", ".hpp", ".cpp", ".cc"}
 
 
@@ -98,19 +105,31 @@ def check_third_party(root):
                     yield f"{relative}: includes {include}, which belongs in a .cpp"
 
 
+def check_streams(root):
+    for top in ("lib", "apps", "plugins"):
+        for path in sources_of(root / top):
+            relative = path.relative_to(root)
+            if str(relative) in SINKS:
+                continue
+            for write in WRITES.finditer(COMMENT.sub("", path.read_text(errors="replace"))):
+                yield (f"{relative}: '{' '.join(write.group(0).split())}' writes past the sinks; use Output or "
+                       "write_error_lines of core/log.h")
+
+
 def check(root):
     libs = {p.name for p in (root / "lib").iterdir() if p.is_dir()}
     rooms = [f"lib/{name}" for name in sorted(libs)]
     rooms += ["plugins/torch"] if (root / "plugins/torch").is_dir() else []
     problems = [problem for room in rooms for problem in check_room(root, room, libs)]
-    return problems + list(check_third_party(root))
+    return problems + list(check_third_party(root)) + list(check_streams(root))
 
 
 def self_test():
     """Plants one violation of each kind in a small tree that is otherwise clean; each must be reported, alone."""
     clean = {
         "lib/core/CMakeLists.txt": "tl_library(core SOURCES a.cpp)",
-        "lib/core/a.h": "#include <vector>\n",
+        "lib/core/a.h": "#include <vector>\n// unlike std::cout\n",
+        "lib/core/log.cpp": "void f() { std::fwrite(a, 1, 2, stderr); }\n",
         "lib/tensor/CMakeLists.txt": "tl_library(tensor SOURCES t.cpp DEPS tl::core)",
         "lib/tensor/t.cpp": '#include "core/a.h"\n#include <nlohmann/json.hpp>\n',
         "lib/trace/CMakeLists.txt": "tl_library(trace SOURCES t.cpp DEPS tl::core)",
@@ -127,6 +146,10 @@ def self_test():
         ("lib/trace/b.h", "#include <nlohmann/json.hpp>\n", "belongs in a .cpp"),
         ("apps/torchlens/cli.h", "#  include <CLI/CLI.hpp>\n", "belongs in a .cpp"),
         ("plugins/torch/b.cpp", '#include "tlspec/w.h"\n', "plugins/torch may not depend on tlspec"),
+        ("lib/core/b.cpp", 'void f() { std::cerr << "x"; }\n', "writes past the sinks"),
+        ("lib/core/b.cpp", 'void f() { std::printf("x"); }\n', "writes past the sinks"),
+        ("apps/torchlens/x_command.cpp", 'void f() { std::fwrite(a, 1, 2,\n  stdout); }\n', "writes past the sinks"),
+        ("plugins/torch/b.cpp", 'void f() { ::write(2, a, 1); }\n', "writes past the sinks"),
         ("lib/misc/x.h", "\n", "no row in the arrows"),
     ]
     failures = []

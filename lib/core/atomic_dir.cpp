@@ -133,7 +133,7 @@ void AtomicDirectoryWriter::refuse_existing() const {
 
 void AtomicDirectoryWriter::make_temp() {
   for (int attempt = 0; attempt < 16; ++attempt) {
-    temp_ = target_.parent_path() / (temp_prefix(target_) + std::to_string(::getpid()) + "-" + random_suffix());
+    temp_ = temporary_sibling(target_);
     if (!write_fault_due() && ::mkdir(temp_.c_str(), 0777) == 0) {
       lock_ = lock_directory(temp_);
       return;
@@ -152,6 +152,21 @@ void AtomicDirectoryWriter::sweep_leftovers() const {
     const FileDescriptor lock = lock_directory(it->path());
     if (lock.valid()) remove_quietly(it->path());
   }
+}
+
+fs::path temporary_sibling(const fs::path& target) {
+  return target.parent_path() / (temp_prefix(target) + std::to_string(::getpid()) + "-" + random_suffix());
+}
+
+void remove_temporaries_of(const fs::path& target, pid_t pid) {
+  const std::string prefix = temp_prefix(target) + std::to_string(pid) + "-";
+  std::error_code error;
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  std::vector<fs::path> leftovers;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().filename().string().starts_with(prefix)) leftovers.push_back(it->path());
+  }
+  for (const fs::path& path : leftovers) remove_quietly(path);
 }
 
 void AtomicDirectoryWriter::commit() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 
@@ -43,5 +45,11 @@ class AtomicDirectoryWriter {
   bool force_;
   bool committed_ = false;
 };
+
+/// Removes what process `pid`, which is gone, left of writing `target`: siblings named `.<name>.tmp-<pid>-…`.
+void remove_temporaries_of(const std::filesystem::path& target, pid_t pid);
+
+/// The name of a temporary sibling of `target` that remove_temporaries_of finds.
+std::filesystem::path temporary_sibling(const std::filesystem::path& target);
 
 }  // namespace tl

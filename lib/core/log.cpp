@@ -3,9 +3,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdio>
 #include <string>
 
-#include "core/text.h"
+#include "core/escape.h"
 
 namespace tl {
 namespace {
@@ -43,15 +44,15 @@ void set_log_level(LogLevel level) { logger().set_level(spdlog_level(level)); }
 
 void log(LogLevel level, std::string_view text) {
   if (!logger().should_log(spdlog_level(level))) return;
-  std::string safe;
-  while (true) {
-    const auto end = text.find('\n');
-    safe += escape_for_terminal(text.substr(0, end));
-    if (end == std::string_view::npos) break;
-    safe += '\n';
-    text.remove_prefix(end + 1);
-  }
+  std::string safe = escape_lines_for_terminal(text);
+  if (!safe.empty()) safe.pop_back();  // the pattern ends the line
   logger().log(spdlog_level(level), "{}", safe);
+}
+
+void write_error_lines(std::string_view text) {
+  const std::string safe = escape_lines_for_terminal(text);
+  std::fwrite(safe.data(), 1, safe.size(), stderr);
+  std::fflush(stderr);
 }
 
 }  // namespace tl

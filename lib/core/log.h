@@ -14,4 +14,8 @@ void set_log_level(LogLevel level);
 /// Thread-safe.
 void log(LogLevel level, std::string_view text);
 
+/// Writes lines to stderr at once, each escaped for terminals: what a model prints, what a supervisor has to say. No
+/// level applies. Thread-safe.
+void write_error_lines(std::string_view text);
+
 }  // namespace tl

@@ -12,33 +12,6 @@
 namespace tl {
 namespace {
 
-bool is_unsafe(std::uint32_t point) {
-  const bool c0_or_c1 = point < 0x20 || (point >= 0x7F && point <= 0x9F);
-  const bool bidi = point == 0x061C || point == 0x200E || point == 0x200F || (point >= 0x202A && point <= 0x202E) ||
-                    (point >= 0x2066 && point <= 0x2069);
-  const bool separator = point == 0x2028 || point == 0x2029;
-  return c0_or_c1 || bidi || separator;
-}
-
-std::string escape_controls(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  std::array<char, 16> escape{};
-  while (!text.empty()) {
-    const CodePoint point = decode_utf8(text);
-    if (point.valid && !is_unsafe(point.value)) {
-      out += text.substr(0, point.bytes);
-    } else {
-      const bool single_byte = !point.valid || point.value < 0x80;
-      std::snprintf(escape.data(), escape.size(), single_byte ? "\\x%02x" : "\\u{%x}",
-                    static_cast<unsigned>(point.value));
-      out += escape.data();
-    }
-    text.remove_prefix(point.bytes);
-  }
-  return out;
-}
-
 std::string format_number(const char* format, double value, const char* unit) {
   std::array<char, 64> buffer{};
   std::snprintf(buffer.data(), buffer.size(), format, value);
@@ -87,56 +60,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
-
-std::string escape_for_terminal(std::string_view text) {
-  std::string out = escape_controls(text);
-  // GitHub's runner trims the line before it looks for `::`, and looks for `##[` anywhere.
-  const auto start = out.find_first_not_of(' ');
-  if (start != std::string::npos && out.compare(start, 2, "::") == 0) out.replace(start, 2, "\\:\\:");
-  for (auto at = out.find("##["); at != std::string::npos; at = out.find("##[", at)) out.replace(at, 3, "#\\#[");
-  return out;
-}
-
-std::string escape_for_csv(std::string_view cell) {
-  std::string out = escape_for_terminal(cell);
-  if (!cell.empty() && std::string_view("=+-@\t\r").find(cell.front()) != std::string_view::npos)
-    out.insert(0, 1, '\'');
-  const bool quote =
-      out.find_first_of(",\"") != std::string::npos || (!out.empty() && (out.front() == ' ' || out.back() == ' '));
-  if (!quote) return out;
-  std::string quoted = "\"";
-  for (const char c : out) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
-std::string escape_for_html(std::string_view text) {
-  std::string out;
-  for (const char c : escape_controls(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
@@ -201,7 +124,8 @@ std::vector<std::string> did_you_mean(std::string_view wanted, std::span<const s
     const bool contains = candidate.find(key) != std::string::npos || key.find(candidate) != std::string::npos;
     const bool comparable = gap <= allowed && candidate.size() <= kLongest && key.size() <= kLongest;
     const std::size_t distance = comparable ? edit_distance(key, candidate) : allowed + 1;
-    if (distance <= allowed) {
+    // Texts that agree in no character are no slips of each other: `b` for `x`.
+    if (distance <= allowed && distance < std::max(key.size(), candidate.size())) {
       found.emplace_back(distance, i);
     } else if (contains && key.size() >= 2 && candidate.size() >= 2) {
       found.emplace_back(allowed + gap, i);

@@ -7,21 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/escape.h"
+
 namespace tl {
-
-/// One line of text from a file, made safe for a terminal or a CI log: C0 controls and DEL become `\xNN`, C1 controls,
-/// line and paragraph separators and bidirectional controls `\u{NNNN}`, bytes that are no UTF-8 `\xNN`. What a CI
-/// runner takes for a command (`::` at the start of a line, `##[` anywhere) gets backslashes between its characters.
-/// Idempotent.
-std::string escape_for_terminal(std::string_view text);
-
-/// A text cell of a CSV file, escaped as for terminals; quoted where it holds a comma, a quote or spaces at an end;
-/// prefixed by
-/// `'` where a spreadsheet would take it for a formula (starts with = + - @, tab or carriage return). Not for numbers.
-std::string escape_for_csv(std::string_view cell);
-
-/// Text for HTML and SVG content and attributes: controls escaped as for terminals, markup (& < > " ') as entities.
-std::string escape_for_html(std::string_view text);
 
 /// Columns that `text` takes in our tables: its number of code points; a byte that is no UTF-8 counts 1.
 std::size_t display_width(std::string_view text);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace tl {
@@ -19,5 +20,8 @@ CodePoint decode_utf8(std::string_view text);
 
 /// True if all of `text` is valid UTF-8.
 bool is_utf8(std::string_view text);
+
+/// Appends a code point below 0x110000 that is no surrogate.
+void append_utf8(std::string& out, std::uint32_t point);
 
 }  // namespace tl

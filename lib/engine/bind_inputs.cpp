@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -17,10 +18,42 @@ std::vector<std::string> argument_names(const Signature& signature) {
   return names;
 }
 
+constexpr std::size_t kMaxShown = 20;  ///< misfits, and values given, that one message lists
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+/// A type as its author writes it: classes without the packages that TorchScript puts before them.
+std::string shown_type(std::string_view text) {
+  constexpr std::string_view kPrefix = "__torch__.";
+  std::string out;
+  for (auto at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix)) {
+    out += text.substr(0, at);
+    const auto last = std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), is_name_character);
+    const auto name = text.substr(at, static_cast<std::size_t>(last - text.begin()) - at);
+    out += name.substr(name.rfind('.') + 1);
+    text.remove_prefix(at + name.size());
+  }
+  return out + std::string(text);
+}
+
+void show_types(TypeNode& type) {
+  type.text = shown_type(type.text);
+  for (auto& child : type.children) show_types(child);
+}
+
+Signature in_users_words(Signature signature) {
+  for (auto& argument : signature.arguments) show_types(argument.type);
+  return signature;
+}
+
 class Binder {
  public:
-  Binder(const Signature& signature, std::span<const GivenSet> given) : signature_(signature), given_(given) {
+  Binder(const Signature& signature, std::span<const GivenSet> given, std::span<const StatedInput> stated)
+      : signature_(in_users_words(signature)), given_(given), stated_(stated) {
     slots_.resize(signature.arguments.size());
+    for (const auto& input : stated) expected_.emplace(input.path, &input);
   }
 
   BoundInputs run() {
@@ -95,15 +128,11 @@ class Binder {
   bool bind_whole(const GivenSet& set) {
     const auto open = needed();
     if (open.size() != 1) return false;
-    const bool unnamed = std::ranges::all_of(set.entries, [&](const GivenInput& entry) { return is_rest(entry); });
-    if (!unnamed || !takes_container(signature_.arguments[open[0]].type, *set.whole)) return false;
+    if (rest_of(set).size() != set.entries.size() || !takes_container(signature_.arguments[open[0]].type, *set.whole))
+      return false;
     std::erase_if(rest_, [&](const Rest& rest) { return rest.first == &set; });
     place(open[0], {}, *set.whole);
     return true;
-  }
-
-  bool is_rest(const GivenInput& entry) const {
-    return std::ranges::any_of(rest_, [&](const Rest& rest) { return rest.second == &entry; });
   }
 
   std::vector<const GivenInput*> rest_of(const GivenSet& set) const {
@@ -136,7 +165,8 @@ class Binder {
                    const std::vector<InputLeaf>& leaves) {
     if (number >= leaves.size()) {
       misfits_.push_back(entry.name + " of " + set.label + ": number " + std::to_string(number) +
-                         ", the arguments have " + std::to_string(leaves.size()) + " leaves");
+                         ", the arguments have " + std::to_string(leaves.size()) +
+                         (leaves.size() == 1 ? " leaf" : " leaves"));
       return;
     }
     place(leaves[number].argument, leaves[number].path, entry.value);
@@ -152,8 +182,11 @@ class Binder {
   }
 
   std::string unknown_text(const GivenSet& set, const GivenInput& entry) const {
-    if (entry.name.empty())
-      return set.label + ": " + describe(entry.value) + " has no name, and several arguments could take it";
+    if (entry.name.empty()) {
+      const bool full = std::ranges::none_of(slots_, &InputSlot::empty);
+      return set.label + ": " + describe(entry.value) + " has no name, and " +
+             (full ? "no argument is left to take it" : "several arguments could take it");
+    }
     std::string text = entry.name + " (" + set.label + ", " + describe(entry.value) + "): no argument of that name";
     const auto names = argument_names(signature_);
     const auto close = did_you_mean(std::string_view(entry.name).substr(0, entry.name.find('.')), names, 1);
@@ -178,10 +211,33 @@ class Binder {
       if (const auto* tensor = std::get_if<HostTensor>(&value->data)) {
         check_expectation(*tensor, argument.expected, argument.name, misfits_);
       }
+      check_stated(*value, argument.name);
       bound.arguments.back() = std::move(*value);
       bound.given.back() = true;
     }
     return bound;
+  }
+
+  /// Holds the tensors of a bound value against what the file states of them.
+  void check_stated(const InputValue& value, const std::string& path) {
+    if (expected_.empty()) return;
+    if (const auto* tensor = std::get_if<HostTensor>(&value.data)) {
+      const auto found = expected_.find(path);
+      if (found == expected_.end()) return;
+      const std::vector<std::int64_t> any(found->second->sizes.size(), -1);
+      check_expectation(*tensor, {.dtype = found->second->dtype, .sizes = any}, path, misfits_);
+    } else if (const auto* list = std::get_if<InputValue::List>(&value.data)) {
+      for (std::size_t i = 0; i < list->size(); ++i) check_stated((*list)[i], path + "." + std::to_string(i));
+    } else if (const auto* tuple = std::get_if<InputValue::Tuple>(&value.data)) {
+      for (std::size_t i = 0; i < tuple->elements.size(); ++i) {
+        check_stated(tuple->elements[i], path + "." + std::to_string(i));
+      }
+    } else if (const auto* dict = std::get_if<InputValue::Dict>(&value.data)) {
+      for (const auto& [key, element] : *dict) {
+        const auto* text = std::get_if<std::string>(&key.data);
+        check_stated(element, path + "." + (text != nullptr ? *text : describe(key)));
+      }
+    }
   }
 
   std::string taken_text() const {
@@ -195,26 +251,38 @@ class Binder {
 
   std::string given_text() const {
     std::string text;
-    const auto add = [&](const std::string& item) { text += (text.empty() ? "" : ", ") + item; };
+    std::size_t count = 0;
+    const auto add = [&](const std::string& name, const InputValue& value, const GivenSet& set) {
+      if (++count > kMaxShown) return;
+      text += (text.empty() ? "" : ", ") + (name.empty() ? "" : elide(name, 80) + " ") + describe(value) + " (" +
+              set.label + ")";
+    };
     for (const auto& set : given_) {
-      for (const auto& value : set.positional) add(describe(value) + " (" + set.label + ")");
-      for (const auto& entry : set.entries) {
-        add((entry.name.empty() ? "" : entry.name + " ") + describe(entry.value) + " (" + set.label + ")");
-      }
+      // A dict whose keys are no names gives nothing else.
+      if (set.entries.empty() && set.positional.empty() && set.whole) add({}, *set.whole, set);
+      for (const auto& value : set.positional) add({}, value, set);
+      for (const auto& entry : set.entries) add(entry.name, entry.value, set);
     }
+    if (count > kMaxShown) text += " and " + std::to_string(count - kMaxShown) + " more";
     return text.empty() ? "nothing" : text;
+  }
+
+  [[noreturn]] void fail_missing() const {
+    std::string empty;
+    for (const auto& set : given_) empty += (empty.empty() ? "" : ", ") + set.label;
+    throw Error(ErrorCode::kInputMissing,
+                signature_.method + " takes inputs, " +
+                    (empty.empty() ? "none were given, and the file stores none" : "and there are none in " + empty),
+                example_options(signature_, stated_), "the model takes  " + taken_text());
   }
 
   [[noreturn]] void fail() const {
     const bool nothing = std::ranges::all_of(
         given_, [](const GivenSet& set) { return set.entries.empty() && set.positional.empty() && !set.whole; });
-    if (nothing) {
-      throw Error(ErrorCode::kInputMissing,
-                  signature_.method + " takes inputs, none were given, and the file stores none",
-                  example_options(signature_), "the model takes  " + taken_text());
-    }
+    if (nothing) fail_missing();
     std::string notes;
-    for (const auto& misfit : misfits_) notes += misfit + "\n";
+    for (std::size_t i = 0; i < misfits_.size() && i < kMaxShown; ++i) notes += elide(misfits_[i], 400) + "\n";
+    if (misfits_.size() > kMaxShown) notes += "and " + std::to_string(misfits_.size() - kMaxShown) + " more\n";
     notes += "the model takes  " + taken_text() + "\ngiven  " + given_text();
     throw Error(ErrorCode::kInputMismatch,
                 "the inputs do not fit " + signature_.method + ": " + std::to_string(misfits_.size()) +
@@ -222,8 +290,10 @@ class Binder {
                 "name inputs by --input NAME=FILE:KEY, NAME=3, NAME=none", notes);
   }
 
-  const Signature& signature_;
+  const Signature signature_;
   std::span<const GivenSet> given_;
+  std::span<const StatedInput> stated_;
+  std::unordered_map<std::string, const StatedInput*> expected_;  ///< by path
   std::vector<InputSlot> slots_;
   std::vector<Rest> rest_;  ///< entries whose names fit no argument
   std::vector<std::string> misfits_;
@@ -232,8 +302,9 @@ class Binder {
 
 }  // namespace
 
-BoundInputs bind_inputs(const Signature& signature, std::span<const GivenSet> given) {
-  return Binder(signature, given).run();
+BoundInputs bind_inputs(const Signature& signature, std::span<const GivenSet> given,
+                        std::span<const StatedInput> stated) {
+  return Binder(signature, given, stated).run();
 }
 
 }  // namespace tl

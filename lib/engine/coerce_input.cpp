@@ -146,6 +146,7 @@ class Coercer {
   }
 
   std::optional<InputValue> tuple(const InputValue& value, const TypeNode& type, const std::string& path) {
+    if (const auto* items = std::get_if<InputValue::Dict>(&value.data)) return fields(value, *items, type, path);
     const auto* elements = elements_of(value);
     if (elements == nullptr) return misfit(value, type, path);
     if (elements->size() != type.children.size()) {
@@ -160,6 +161,30 @@ class Coercer {
       }
     }
     if (result.elements.size() != elements->size()) return std::nullopt;
+    return InputValue{std::move(result), value.source};
+  }
+
+  /// A dict for a type with named fields: the fields by name, in the type's order.
+  std::optional<InputValue> fields(const InputValue& value, const InputValue::Dict& items, const TypeNode& type,
+                                   const std::string& path) {
+    InputValue::Tuple result;
+    for (std::size_t i = 0; i < type.field_names.size(); ++i) {
+      const auto& name = type.field_names[i];
+      const auto found = std::ranges::find_if(items, [&](const auto& item) {
+        const auto* text = std::get_if<std::string>(&item.first.data);
+        const auto* number = std::get_if<std::int64_t>(&item.first.data);
+        return (text != nullptr && *text == name) || (number != nullptr && std::to_string(*number) == name);
+      });
+      if (found == items.end()) return misfit(value, type, path, "no key " + name);
+      if (auto element = run(found->second, type.children[i], path + "." + name)) {
+        result.elements.push_back(std::move(*element));
+      }
+    }
+    if (items.size() != type.field_names.size()) {
+      return misfit(value, type, path,
+                    std::to_string(items.size()) + " keys against " + std::to_string(type.field_names.size()));
+    }
+    if (result.elements.size() != items.size()) return std::nullopt;
     return InputValue{std::move(result), value.source};
   }
 
@@ -241,7 +266,10 @@ void check_expectation(const HostTensor& tensor, const TensorExpectation& expect
   if (!dtype_differs && !sizes_differ) return;
   const auto dtype = expected.dtype ? std::string(short_name(*expected.dtype)) : std::string();
   misfits.push_back(path + ": " + describe(InputValue{tensor, {}}) + " given, the file states " + dtype +
-                    (expected.sizes ? sizes_text(*expected.sizes) : std::string(" of any size")));
+                    (expected.sizes ? sizes_text(*expected.sizes) : std::string(" of any size")) +
+                    (dtype_differs ? " (" + std::string(dtype_info(tensor.dtype).torch_name) + " against " +
+                                         std::string(dtype_info(*expected.dtype).torch_name) + ")"
+                                   : std::string()));
 }
 
 }  // namespace tl

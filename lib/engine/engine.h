@@ -35,6 +35,7 @@ struct TypeNode {
   std::string text;  ///< as in the signature: Dict(str, Tensor)
   std::vector<TypeNode> children;
   std::vector<std::string> field_names;
+  std::shared_ptr<const InputValue> fixed;  ///< the only value that the file takes here: need not be given
 };
 
 /// What a file states of a tensor argument (traced inputs, `.pt2`): nullopt where it states nothing.
@@ -62,6 +63,7 @@ struct Signature {
 /// How to load a model.
 struct ModelRequest {
   std::string path;
+  std::string model;                     ///< --model: a program of a file that holds several; empty: the only one
   std::vector<std::string> libraries;    ///< --load-library
   std::vector<std::string> allowed_ops;  ///< --allow-op
   std::string method = "forward";
@@ -72,12 +74,13 @@ struct ModelRequest {
 
 /// Facts of a loaded model.
 struct ModelInfo {
-  std::string kind;        ///< torchscript script, torchscript trace
+  std::string kind;        ///< torchscript script, torchscript trace, exported program
   std::string class_name;  ///< root class, package and mangling stripped
   std::string mode;        ///< eval, train, mixed, baked
   std::string dtype;       ///< element type of most parameters, short name; empty without parameters
   Signature signature;
   std::vector<std::string> methods;
+  std::vector<InputValue> stored_arguments;  ///< the example call in the file, one an argument; empty where it has none
 };
 
 /// What to run and record.
@@ -104,6 +107,7 @@ struct OutputValue {
 struct RunResult {
   std::vector<OutputValue> outputs;  ///< leaves in structural order; empty when the model raised
   double forward_seconds = 0;
+  std::vector<std::string> notes;  ///< what was done to the inputs: laid out anew as the file recorded them …
 };
 
 /// Where the child is, for the parent that reports a crash. Written by the engine, read after a signal; plain memory

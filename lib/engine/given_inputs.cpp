@@ -10,7 +10,9 @@ namespace {
 std::string double_text(double value) {
   char buffer[32];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
+  const std::string text(buffer, end);
+  // A real that looks like an integer would make "3 given, int wanted" of a misfit.
+  return text.find_first_not_of("0123456789-") == std::string::npos ? text + ".0" : text;
 }
 
 std::string tensor_text(const HostTensor& tensor) {

@@ -16,8 +16,12 @@ namespace tl {
 GivenSet read_input_file(const std::filesystem::path& path);
 
 /// One `--input`: FILE, NAME=FILE, NAME=FILE:KEY or NAME=LITERAL (engine/literal.h); NAME may be a path into an
-/// argument. Throws Error as read_input_file, and kUsage.
+/// argument; FILE:KEY is one entry under its own name; FILE may be `-`, standard input, which is read as JSON. A
+/// LITERAL goes before a file of that name. Throws Error as read_input_file, and kUsage.
 GivenSet read_input_option(const std::string& text);
+
+/// All `--input` options, in order. Throws the Error of the first that cannot be read; its note names the others.
+std::vector<GivenSet> read_input_options(std::span<const std::string> options);
 
 /// All `--random` options as one set of tensors.
 GivenSet make_random_inputs(std::span<const std::string> specs, std::uint64_t seed);

@@ -126,10 +126,19 @@ std::vector<IoRecord> input_records(const Signature& signature, const BoundInput
   return recorder.take();
 }
 
-std::string example_options(const Signature& signature) {
+std::string example_options(const Signature& signature, std::span<const StatedInput> stated) {
   std::string line;
   for (const auto& argument : signature.arguments) {
-    if (!argument.has_default) append_options(argument.type, argument.name, argument.expected, line);
+    if (argument.has_default) continue;
+    bool known = false;
+    for (const auto& input : stated) {
+      if (input.path != argument.name && !input.path.starts_with(argument.name + ".")) continue;
+      known = true;
+      TypeNode tensor;
+      tensor.kind = Kind::kTensor;
+      append_options(tensor, input.path, {.dtype = input.dtype, .sizes = input.sizes}, line);
+    }
+    if (!known) append_options(argument.type, argument.name, argument.expected, line);
   }
   return line;
 }

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_set>
+
+#include "core/text.h"
 
 namespace tl {
 namespace {
 
 using Kind = TypeNode::Kind;
 constexpr std::size_t kMaxElements = 1'000'000;  ///< numbers above are no element numbers
+constexpr std::size_t kMaxTwoLists = 1'024;      ///< numbers that are split into two lists
+constexpr std::size_t kMaxTried = 64;  ///< lengths of the last list that may fit: the leaves around it are few
 
 const TypeNode& unwrapped(const TypeNode& type) {
   const TypeNode* node = &type;
@@ -36,18 +41,21 @@ const TypeNode* part_type(const TypeNode& type, const std::string& name, std::st
     const auto field = std::ranges::find(type.field_names, key);
     if (field != type.field_names.end()) key = std::to_string(field - type.field_names.begin());
   }
-  const auto number = number_from(key);
-  if (number && type.kind == Kind::kList) return &type.children.at(0);
-  if (number && *number < type.children.size()) return &type.children[*number];
-  misfits.push_back(name + "." + key + ": no such part of " + type.text);
+  if (const auto number = number_from(key)) {
+    key = std::to_string(*number);  // `00` is `0`
+    if (type.kind == Kind::kList) return &type.children.at(0);
+    if (*number < type.children.size()) return &type.children[*number];
+  }
+  auto text = name + "." + key + ": no such part of " + type.text;
+  const auto close = did_you_mean(key, type.field_names, 1);
+  if (!close.empty()) text += ", did you mean " + close[0] + "?";
+  misfits.push_back(std::move(text));
   return nullptr;
 }
 
 InputSlot& part_of(InputSlot& slot, const std::string& key) {
-  for (auto& [name, part] : slot.parts) {
-    if (name == key) return part;
-  }
-  return slot.parts.emplace_back(key, InputSlot{}).second;
+  const auto [position, is_new] = slot.positions.emplace(key, slot.parts.size());
+  return is_new ? slot.parts.emplace_back(key, InputSlot{}).second : slot.parts[position->second].second;
 }
 
 std::optional<InputValue> assemble_dict(const InputSlot& slot, const TypeNode& type, const std::string& name,
@@ -56,12 +64,14 @@ std::optional<InputValue> assemble_dict(const InputSlot& slot, const TypeNode& t
   for (const auto& [key, part] : slot.parts) {
     InputValue key_value;
     if (unwrapped(type.children.at(0)).kind == Kind::kInt) {
-      const auto number = number_from(key);
-      if (!number) {
+      std::int64_t number = 0;
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
+      // Other spellings of the number would make one key of two.
+      if (error != std::errc() || end != key.data() + key.size() || std::to_string(number) != key) {
         misfits.push_back(name + "." + key + ": the key must be an integer");
         return std::nullopt;
       }
-      key_value.data = static_cast<std::int64_t>(*number);
+      key_value.data = number;
     } else {
       key_value.data = key;
     }
@@ -70,6 +80,20 @@ std::optional<InputValue> assemble_dict(const InputSlot& slot, const TypeNode& t
     items.emplace_back(std::move(key_value), std::move(*value));
   }
   return InputValue{std::move(items), {}};
+}
+
+/// The value of a part that takes no other: None, a constant of the file, a tuple of such.
+std::optional<InputValue> fixed_value(const TypeNode& type) {
+  if (type.fixed) return *type.fixed;
+  if (type.kind == Kind::kNone) return InputValue{InputValue::None{}, {}};
+  if (type.kind != Kind::kTuple && type.kind != Kind::kNamedTuple) return std::nullopt;
+  InputValue::Tuple elements;
+  for (const auto& child : type.children) {
+    auto value = fixed_value(child);
+    if (!value) return std::nullopt;
+    elements.elements.push_back(std::move(*value));
+  }
+  return InputValue{std::move(elements), {}};
 }
 
 std::optional<InputValue> assemble_sequence(const InputSlot& slot, const TypeNode& type, const std::string& name,
@@ -84,6 +108,10 @@ std::optional<InputValue> assemble_sequence(const InputSlot& slot, const TypeNod
     const auto& element_type = is_list ? type.children.at(0) : type.children[i];
     const auto element_name = name + "." + (i < type.field_names.size() ? type.field_names[i] : std::to_string(i));
     if (parts[i] == nullptr) {
+      if (auto fixed = fixed_value(element_type)) {
+        elements.push_back(std::move(*fixed));
+        continue;
+      }
       misfits.push_back(element_name + ": nothing given (" + element_type.text + ")");
       return std::nullopt;  // one is enough: the others may be a million
     }
@@ -141,7 +169,7 @@ class LayoutSearch {
     const auto first = layout({});
     if (!first) return {{}, "a dict has keys that numbers do not tell; name its parts"};
     if (num_lists_ == 0) return {*first, {}};
-    if (num_lists_ > 2)
+    if (num_lists_ > 2 || (num_lists_ == 2 && *numbers_.rbegin() >= kMaxTwoLists))
       return {{}, "the lengths of " + std::to_string(num_lists_) + " lists cannot be told from numbers; name them"};
     search();
     if (found_.size() == 1) return {found_[0], {}};
@@ -165,12 +193,30 @@ class LayoutSearch {
 
   void search() {
     const std::size_t lists = num_lists_;
-    const std::size_t most = std::min<std::size_t>(*numbers_.rbegin() + 1, 512);
-    for (std::size_t a = 0; a <= most && found_.size() < 2; ++a) {
-      for (std::size_t b = 0; b <= (lists == 2 ? most : 0) && found_.size() < 2; ++b) {
-        auto leaves = layout({a, b});
-        if (leaves && num_lists_ == lists && fits(*leaves)) found_.push_back(std::move(*leaves));
-      }
+    const std::size_t wanted = *numbers_.rbegin() + 1;
+    const std::size_t fixed = layout({})->size();
+    const auto width = [&](std::size_t a, std::size_t b) {
+      const auto leaves = layout({a, b});
+      return leaves ? leaves->size() - fixed : 0;
+    };
+    const std::size_t width_a = width(1, 0);
+    if (lists == 1) return search_last(lists, wanted, fixed, width_a, [](std::size_t n) { return std::vector{n}; });
+    const std::size_t width_b = width(0, 1);
+    for (std::size_t a = 0; a <= wanted && found_.size() < 2; ++a) {
+      search_last(lists, wanted, fixed + a * width_a, width_b, [a](std::size_t n) { return std::vector{a, n}; });
+    }
+  }
+
+  /// Tries the lengths of the last list that make the leaves reach the last number without a whole list beyond it.
+  /// `fixed` counts the leaves outside it, `width` those of one of its elements.
+  template <typename Lengths>
+  void search_last(std::size_t lists, std::size_t wanted, std::size_t fixed, std::size_t width, Lengths lengths) {
+    if (width == 0) return;  // lists or dicts in it, whose sizes no number tells
+    const std::size_t least = wanted > fixed ? (wanted - fixed + width - 1) / width : 0;
+    const std::size_t most = std::min(wanted / width, least + kMaxTried);
+    for (std::size_t n = least; n <= most && found_.size() < 2; ++n) {
+      auto leaves = layout(lengths(n));
+      if (leaves && num_lists_ == lists && fits(*leaves)) found_.push_back(std::move(*leaves));
     }
   }
 
@@ -198,7 +244,9 @@ void place_input(InputSlot& slot, const TypeNode& type, const std::string& name,
                  const InputValue& value, std::vector<std::string>& misfits) {
   if (path.empty()) {
     if (!slot.empty()) {
-      misfits.push_back(name + ": given twice");
+      const auto& first = slot.value ? slot.value->source : std::string();
+      misfits.push_back(name + ": given twice" +
+                        (first.empty() || value.source.empty() ? "" : ", by " + first + " and by " + value.source));
     } else {
       slot.value = value;
     }
@@ -233,7 +281,7 @@ std::optional<InputValue> assemble_input(const InputSlot& slot, const TypeNode& 
 
 bool takes_container(const TypeNode& type, const InputValue& value) {
   const auto kind = unwrapped(type).kind;
-  if (std::holds_alternative<InputValue::Dict>(value.data)) return kind == Kind::kDict;
+  if (std::holds_alternative<InputValue::Dict>(value.data)) return kind == Kind::kDict || kind == Kind::kNamedTuple;
   const bool is_sequence =
       std::holds_alternative<InputValue::List>(value.data) || std::holds_alternative<InputValue::Tuple>(value.data);
   return is_sequence && (kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kNamedTuple);
@@ -246,6 +294,7 @@ LeafLayout leaf_layout(const Signature& signature, const std::vector<std::size_t
 
 std::optional<std::vector<std::size_t>> common_numbers(const std::vector<const GivenInput*>& entries) {
   std::vector<std::size_t> numbers;
+  std::unordered_set<std::size_t> seen;
   std::optional<std::string_view> common;
   for (const auto* entry : entries) {
     const std::string_view name = entry->name;
@@ -254,7 +303,7 @@ std::optional<std::vector<std::size_t>> common_numbers(const std::vector<const G
     const auto number = number_from(name.substr(digits));
     if (!number || (common && *common != name.substr(0, digits))) return std::nullopt;
     common = name.substr(0, digits);
-    if (std::ranges::find(numbers, *number) != numbers.end()) return std::nullopt;
+    if (!seen.insert(*number).second) return std::nullopt;
     numbers.push_back(*number);
   }
   return numbers;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace tl {
 /// What was given for one argument so far: a value, or parts under it by element number, field or key.
 struct InputSlot {
   std::optional<InputValue> value;
-  std::vector<std::pair<std::string, InputSlot>> parts;  ///< in order of appearance
+  std::vector<std::pair<std::string, InputSlot>> parts;    ///< in order of appearance
+  std::unordered_map<std::string, std::size_t> positions;  ///< of a key in parts
 
   bool empty() const { return !value && parts.empty(); }
 };

@@ -1,45 +1,53 @@
 #include "engine/literal.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <variant>
+
+#include "core/text.h"
+#include "core/utf8.h"
 
 namespace tl {
 namespace {
 
 constexpr int kMaxDepth = 64;
 
-void append_utf8(std::string& out, std::uint32_t point) {
-  const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
-  if (point < 0x80) {
-    put(point);
-  } else if (point < 0x800) {
-    put(0xc0 | point >> 6);
-    put(0x80 | (point & 0x3f));
-  } else if (point < 0x10000) {
-    put(0xe0 | point >> 12);
-    put(0x80 | (point >> 6 & 0x3f));
-    put(0x80 | (point & 0x3f));
-  } else {
-    put(0xf0 | point >> 18);
-    put(0x80 | (point >> 12 & 0x3f));
-    put(0x80 | (point >> 6 & 0x3f));
-    put(0x80 | (point & 0x3f));
-  }
-}
-
 class LiteralParser {
  public:
   LiteralParser(std::string_view text, const std::string& source) : text_(text), source_(source) {}
 
   std::optional<InputValue> whole() {
+    for (std::string_view rest = text_; !rest.empty();) {
+      const auto point = decode_utf8(rest);
+      if (!point.valid) {
+        at_ = text_.size() - rest.size();
+        return fail("a byte that is no UTF-8");
+      }
+      rest.remove_prefix(point.bytes);
+    }
     auto result = value(0);
+    if (!result) return std::nullopt;
     skip_spaces();
-    return at_ == text_.size() ? result : std::nullopt;
+    if (at_ != text_.size()) return fail("text after the value");
+    return result;
   }
 
+  /// Why there is no value; only then.
+  std::string reason() const { return reason_ + " at character " + std::to_string(reason_at_ + 1); }
+
  private:
+  std::nullopt_t fail(const std::string& why) { return fail(why, at_); }
+  /// The first failure is the cause, those of the containers around it follow.
+  std::nullopt_t fail(const std::string& why, std::size_t where) {
+    if (reason_.empty()) {
+      reason_ = why;
+      reason_at_ = where;
+    }
+    return std::nullopt;
+  }
+
   void skip_spaces() {
     while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
   }
@@ -52,7 +60,7 @@ class LiteralParser {
   InputValue made(decltype(InputValue::data) data) const { return InputValue{std::move(data), source_}; }
 
   std::optional<InputValue> value(int depth) {
-    if (depth > kMaxDepth) return std::nullopt;
+    if (depth > kMaxDepth) return fail("more than " + std::to_string(kMaxDepth) + " levels");
     if (take('[')) return list(depth);
     if (take('(')) return tuple(depth);
     if (take('{')) return dict(depth);
@@ -71,7 +79,7 @@ class LiteralParser {
       if (!element) return std::nullopt;
       result.push_back(std::move(*element));
       if (take(close)) return result;
-      if (!take(',')) return std::nullopt;
+      if (!take(',')) return fail(std::string("neither ',' nor '") + close + "'");
       if (close == ')' && take(close)) return result;  // (1,)
     }
   }
@@ -90,16 +98,30 @@ class LiteralParser {
 
   std::optional<InputValue> dict(int depth) {
     InputValue::Dict result;
+    std::set<Key> seen;
     if (take('}')) return made(std::move(result));
     for (;;) {
+      skip_spaces();
+      const auto key_at = at_;
       auto key = value(depth + 1);
-      if (!key || !take(':')) return std::nullopt;
+      if (!key) return std::nullopt;
+      if (!is_new_key(*key, seen)) return fail("a key that cannot be one, or is there already", key_at);
+      if (!take(':')) return fail("no ':'");
       auto element = value(depth + 1);
       if (!element) return std::nullopt;
       result.emplace_back(std::move(*key), std::move(*element));
       if (take('}')) return made(std::move(result));
-      if (!take(',')) return std::nullopt;
+      if (!take(',')) return fail("neither ',' nor '}'");
     }
+  }
+
+  using Key = std::variant<bool, std::int64_t, std::string>;
+
+  static bool is_new_key(const InputValue& key, std::set<Key>& seen) {
+    if (const auto* boolean = std::get_if<bool>(&key.data)) return seen.insert(*boolean).second;
+    if (const auto* integer = std::get_if<std::int64_t>(&key.data)) return seen.insert(*integer).second;
+    if (const auto* text = std::get_if<std::string>(&key.data)) return seen.insert(*text).second;
+    return std::holds_alternative<double>(key.data);
   }
 
   std::optional<std::uint32_t> hex4() {
@@ -138,20 +160,21 @@ class LiteralParser {
         result += c;
         continue;
       }
-      if (at_ >= text_.size()) return std::nullopt;
+      if (at_ >= text_.size()) break;
       const char escape = text_[at_++];
       if (escape == 'u') {
-        if (!unicode_escape(result)) return std::nullopt;
+        if (!unicode_escape(result)) return fail("an escape that names no character");
       } else if (const auto known = kEscapes.find(escape); known != std::string_view::npos) {
         result += kMeanings[known];
       } else {
-        return std::nullopt;
+        return fail("an unknown escape");
       }
     }
-    return std::nullopt;
+    return fail("a string without its closing quote");
   }
 
   std::optional<InputValue> word() {
+    skip_spaces();
     const auto begin = at_;
     while (at_ < text_.size() && std::string_view(" \t\r\n,:[](){}\"").find(text_[at_]) == std::string_view::npos)
       ++at_;
@@ -163,34 +186,49 @@ class LiteralParser {
     if (token == "nan" || token == "NaN") return made(std::nan(""));
     if (token == "inf" || token == "Infinity") return made(kInf);
     if (token == "-inf" || token == "-Infinity") return made(-kInf);
-    return number(token);
+    return number(token, begin);
   }
 
-  std::optional<InputValue> number(std::string_view token) const {
-    if (token.empty() || token.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return std::nullopt;
+  std::optional<InputValue> number(std::string_view token, std::size_t where) {
+    if (token.empty()) return fail(begins_value(where), where);
+    const auto shown = "'" + elide(token, 40) + "'";
+    if (token.find_first_not_of("0123456789+-.eE") != std::string_view::npos)
+      return fail(shown + ", which is no value", where);
     const char* begin = token.data();
     const char* end = begin + token.size();
     if (token.find_first_of(".eE") == std::string_view::npos) {
       std::int64_t integer = 0;
       const auto [stop, error] = std::from_chars(begin, end, integer);
-      if (error != std::errc() || stop != end) return std::nullopt;
+      if (error == std::errc::result_out_of_range) return fail(shown + ", which is outside int64", where);
+      if (error != std::errc() || stop != end) return fail(shown + ", which is no number", where);
       return made(integer);
     }
     double real = 0;
     const auto [stop, error] = std::from_chars(begin, end, real);
-    if (error != std::errc() || stop != end) return std::nullopt;
+    if (error == std::errc::result_out_of_range) return fail(shown + ", which is outside float64", where);
+    if (error != std::errc() || stop != end) return fail(shown + ", which is no number", where);
     return made(real);
+  }
+
+  std::string begins_value(std::size_t where) const {
+    if (where >= text_.size()) return "nothing where a value should be";
+    return std::string("'") + text_[where] + "' where a value should be";
   }
 
   std::string_view text_;
   const std::string& source_;
   std::size_t at_ = 0;
+  std::string reason_;
+  std::size_t reason_at_ = 0;
 };
 
 }  // namespace
 
-std::optional<InputValue> parse_literal(std::string_view text, const std::string& source) {
-  return LiteralParser(text, source).whole();
+std::optional<InputValue> parse_literal(std::string_view text, const std::string& source, std::string* reason) {
+  LiteralParser parser(text, source);
+  auto value = parser.whole();
+  if (!value && reason != nullptr) *reason = parser.reason();
+  return value;
 }
 
 }  // namespace tl

@@ -3,42 +3,69 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace tl {
 namespace {
 
-InputValue convert(const PickleValue& value, const std::string& file, const std::string& path) {
-  const auto source = file + (path.empty() ? "" : ":" + path);
-  const auto below = [&](const std::string& name) { return path.empty() ? name : path + "." + name; };
-  if (value.is_none()) return {InputValue::None{}, source};
-  if (const auto* boolean = value.boolean()) return {*boolean, source};
-  if (const auto* integer = value.integer()) return {*integer, source};
-  if (const auto* real = value.real()) return {*real, source};
-  if (const auto* text = value.string()) return {*text, source};
-  if (const auto* device = std::get_if<PickleDevice>(&value.data)) return {device->name, source};
-  if (const auto* tensor = value.tensor()) return {*tensor, source};
-  if (const auto* sequence = value.sequence()) {
-    InputValue::List elements;
-    for (std::size_t i = 0; i < sequence->items.size(); ++i) {
-      elements.push_back(convert(sequence->items[i], file, below(std::to_string(i))));
+/// Values of a file that is read as inputs: each takes some 200 bytes, shared ones are counted where they stand.
+constexpr std::size_t kMaxValues = 1'000'000;
+
+class Converter {
+ public:
+  explicit Converter(const std::string& file) : file_(file) {}
+
+  InputValue convert(const PickleValue& value, const std::string& path) {
+    const auto source = file_ + (path.empty() ? "" : ":" + path);
+    if (++values_ > kMaxValues) {
+      throw Error(ErrorCode::kFileLimits,
+                  file_ + ": more than " + std::to_string(kMaxValues) + " values; give long lists as tensors");
     }
-    if (sequence->is_tuple) return {InputValue::Tuple{std::move(elements)}, source};
+    if (value.is_none()) return {InputValue::None{}, source};
+    if (const auto* boolean = value.boolean()) return {*boolean, source};
+    if (const auto* integer = value.integer()) return {*integer, source};
+    if (const auto* real = value.real()) return {*real, source};
+    if (const auto* text = value.string()) return {*text, source};
+    if (const auto* device = std::get_if<PickleDevice>(&value.data)) return {device->name, source};
+    if (const auto* tensor = value.tensor()) return {*tensor, source};
+    if (const auto* sequence = value.sequence()) return convert_sequence(*sequence, path, source);
+    if (const auto* dict = value.dict()) return convert_dict(*dict, path, source);
+    if (const auto* big = std::get_if<PickleBigInt>(&value.data)) {
+      throw Error(ErrorCode::kInputMismatch, source + ": the integer " + elide(big->digits, 40) + " is outside int64");
+    }
+    throw Error(ErrorCode::kInputMismatch,
+                source + ": a value of type " + std::string(type_name(value)) + " cannot be an input",
+                "inputs are tensors, numbers, strings, None, and lists, tuples and dicts of them");
+  }
+
+ private:
+  static std::string below(const std::string& path, const std::string& name) {
+    return path.empty() ? name : path + "." + name;
+  }
+
+  InputValue convert_sequence(const PickleSequence& sequence, const std::string& path, const std::string& source) {
+    InputValue::List elements;
+    for (std::size_t i = 0; i < sequence.items.size(); ++i) {
+      elements.push_back(convert(sequence.items[i], below(path, std::to_string(i))));
+    }
+    if (sequence.is_tuple) return {InputValue::Tuple{std::move(elements)}, source};
     return {std::move(elements), source};
   }
-  if (const auto* dict = value.dict()) {
+
+  InputValue convert_dict(const PickleDict& dict, const std::string& path, const std::string& source) {
     InputValue::Dict items;
-    for (const auto& [key, element] : dict->items) {
-      auto new_key = convert(key, file, below("(key)"));
+    for (const auto& [key, element] : dict.items) {
+      auto new_key = convert(key, below(path, "(key)"));
       const auto* text = std::get_if<std::string>(&new_key.data);
-      const auto name = below(text != nullptr ? *text : describe(new_key));
-      items.emplace_back(std::move(new_key), convert(element, file, name));
+      const auto name = below(path, text != nullptr ? *text : describe(new_key));
+      items.emplace_back(std::move(new_key), convert(element, name));
     }
     return {std::move(items), source};
   }
-  throw Error(ErrorCode::kInputMismatch,
-              source + ": a value of type " + std::string(type_name(value)) + " cannot be an input",
-              "inputs are tensors, numbers, strings, None, and lists, tuples and dicts of them");
-}
+
+  const std::string& file_;
+  std::size_t values_ = 0;
+};
 
 bool has_string_keys(const InputValue::Dict& dict) {
   return std::ranges::all_of(dict,
@@ -81,7 +108,7 @@ GivenSet given_from_value(InputValue value) {
 }
 
 GivenSet given_from_pickle(const PickleValue& value, const std::string& shown_name) {
-  return given_from_value(convert(value, shown_name, {}));
+  return given_from_value(Converter(shown_name).convert(value, {}));
 }
 
 }  // namespace tl

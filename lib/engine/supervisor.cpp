@@ -12,22 +12,28 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <optional>
 #include <string>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 
 namespace tl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kPoll = std::chrono::milliseconds(50);
+constexpr auto kPoll = std::chrono::milliseconds(20);
 /// How often the SIGKILL that follows a time limit waits another grace because the child is writing its partial trace.
 constexpr int kMaxPostponements = 24;
+/// Signals closer together than this are one request: whoever signals a process group reaches the child twice, directly
+/// and through its parent.
+constexpr std::int64_t kOneRequestNs = 500'000'000;
 constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP};
 
 /// What both processes share.
@@ -38,11 +44,23 @@ struct SharedState {
 
 // State of the child, reached from its signal handler.
 std::atomic<int> stop_signal{0};
+std::atomic<std::int64_t> stop_time_ns{0};
 std::atomic<int> scopes{0};
 SharedState* shared_state = nullptr;
 
 extern "C" void on_stop_signal(int signal) {
-  if (scopes.load() == 0 || stop_signal.exchange(signal) != 0) _exit(exit_code_of_signal(signal));
+  if (scopes.load() == 0) _exit(exit_code_of_signal(signal));
+  const int reason = errno;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  errno = reason;
+  const std::int64_t at = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  int none = 0;
+  if (stop_signal.compare_exchange_strong(none, signal)) {
+    stop_time_ns = at;
+  } else if (at - stop_time_ns.load() > kOneRequestNs) {
+    _exit(exit_code_of_signal(signal));
+  }
 }
 
 std::string signal_text(int signal) {
@@ -51,10 +69,8 @@ std::string signal_text(int signal) {
 }
 
 void print_error(ErrorCode code, const std::string& message, const std::string& hint) {
-  const std::string text =
-      "error[" + std::string(to_string(code)) + "]: " + message + "\n" + (hint.empty() ? "" : "hint: " + hint + "\n");
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  write_error_lines("error[" + std::string(to_string(code)) + "]: " + message +
+                    (hint.empty() ? "" : "\nhint: " + hint));
 }
 
 /// The slate was written by a process that may have died in the middle of it.
@@ -124,6 +140,7 @@ class SignalGuard {
   if (getppid() != parent) _exit(static_cast<int>(ExitCode::kTerminated));  // it died before prctl
   shared_state = &shared;
   stop_signal = 0;
+  stop_time_ns = 0;
   scopes = 0;
   struct sigaction action {};
   action.sa_handler = on_stop_signal;
@@ -196,6 +213,7 @@ class Watch {
     if (deadline_ && now >= *deadline_) {
       deadline_.reset();
       timed_out_ = true;
+      place_at_limit_ = place_of(shared_.slate);  // what it was at, not what it does to keep the recording
       shared_.time_limit = true;
       kill(child_, SIGTERM);
       kill_at_ = now + to_duration(options_.grace_seconds);
@@ -214,6 +232,8 @@ class Watch {
   }
 
   int conclude(int status) {
+    const bool finished = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!finished && options_.tidy) options_.tidy(child_);
     if (timed_out_) return conclude_timeout(status);
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     const int signal = WTERMSIG(status);
@@ -237,13 +257,13 @@ class Watch {
   }
 
   int conclude_timeout(int status) {
-    // The child may have come to its end just before it was asked to stop.
+    // The child may have come to its end just before it was asked to stop; one that kept its recording has said so.
     if (WIFEXITED(status) && WEXITSTATUS(status) != static_cast<int>(ExitCode::kTerminated)) return WEXITSTATUS(status);
     const std::string limit = "the time limit of " + format_duration(options_.timeout_seconds) + " passed";
-    const bool kept = WIFEXITED(status) && shared_.slate.events > 0;
     print_error(ErrorCode::kTimeLimit,
-                limit + place_of(shared_.slate) + (killed_ ? "; the child did not stop when asked and was killed" : ""),
-                kept ? "" : "raise --timeout");
+                limit + place_at_limit_ +
+                    (killed_ ? "; the run did not stop when asked and was killed, nothing of it is kept" : ""),
+                "raise --timeout");
     return static_cast<int>(ExitCode::kTimeLimit);
   }
 
@@ -254,6 +274,7 @@ class Watch {
   std::optional<Clock::time_point> deadline_;
   std::optional<Clock::time_point> kill_at_;
   std::optional<std::size_t> over_memory_;
+  std::string place_at_limit_;
   int postponements_ = 0;
   bool timed_out_ = false;
   bool killed_ = false;
@@ -287,10 +308,14 @@ const char* Interrupted::what() const noexcept {
 InterruptScope::InterruptScope() { ++scopes; }
 InterruptScope::~InterruptScope() { --scopes; }
 
+std::optional<Interrupted> pending_interrupt() {
+  const int signal = stop_signal.load(std::memory_order_relaxed);
+  if (signal == 0) return std::nullopt;
+  return Interrupted(signal, shared_state != nullptr && shared_state->time_limit.load());
+}
+
 void throw_if_interrupted() {
-  if (const int signal = stop_signal.load(std::memory_order_relaxed); signal != 0) {
-    throw Interrupted(signal, shared_state != nullptr && shared_state->time_limit.load());
-  }
+  if (stop_signal.load(std::memory_order_relaxed) != 0) throw *pending_interrupt();
 }
 
 int exit_code_of_signal(int signal) {

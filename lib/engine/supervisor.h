@@ -1,8 +1,11 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <optional>
 
 #include "engine/engine.h"
 
@@ -11,12 +14,16 @@ namespace tl {
 /// Limits that the parent holds the child to.
 struct SupervisorOptions {
   double timeout_seconds = 0;        ///< 0: none. Then SIGTERM, after the grace SIGKILL
-  std::size_t max_memory_bytes = 0;  ///< 0: none. Resident memory of the child, looked at every 50 ms
+  std::size_t max_memory_bytes = 0;  ///< 0: none. Resident memory of the child, looked at every 20 ms
   double grace_seconds = 5;          ///< from SIGTERM to SIGKILL
+  /// Called in the parent with the process id of a child that ended other than by exit code 0: removes what it may have
+  /// left half-written.
+  std::function<void(pid_t)> tidy = {};
 };
 
 /// Runs `child_main` in a forked child and returns the exit code of the command: what the child returned, or
-/// 124 when the time limit passed (the child is asked to stop first, so that it keeps a partial trace),
+/// 124 when the time limit passed (the child is asked to stop first, so that it keeps a partial trace; a child that
+/// then returns 124 has printed the message itself),
 /// 4 when it took more memory than allowed, 130, 143 when it ended by SIGINT, SIGTERM or SIGHUP, 141 by SIGPIPE,
 /// 70 by any other signal. In the cases that the child can no longer explain the parent prints the message, with the
 /// phase, the events so far and the place that the slate holds.
@@ -34,8 +41,9 @@ class Interrupted : public std::exception {
   bool by_time_limit;  ///< the parent sent it because of --timeout
 };
 
-/// While one lives in the child, SIGINT, SIGTERM and SIGHUP set a flag that throw_if_interrupted reads; a second one
-/// ends the process at once. Outside of it they end the process at once: there is nothing to keep.
+/// While one lives in the child, SIGINT, SIGTERM and SIGHUP set a flag that throw_if_interrupted reads; a second one,
+/// half a second later or more, ends the process at once. Outside of it they end the process at once: there is nothing
+/// to keep.
 class InterruptScope {
  public:
   InterruptScope();
@@ -43,6 +51,9 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 };
+
+/// What asked this child to stop, if anything did.
+std::optional<Interrupted> pending_interrupt();
 
 /// Throws Interrupted when a signal asked this child to stop.
 void throw_if_interrupted();

@@ -17,6 +17,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// Keys of the metadata: writers put a handful there, and each takes ten times its bytes in the file.
+constexpr std::size_t kMaxMetadata = 1'000'000;
+
 std::optional<DType> dtype_from_safetensors(std::string_view name) {
   const std::optional<DType> dtype = dtype_from_name(name);
   if (dtype && dtype_info(*dtype).safetensors_name == name) return dtype;
@@ -55,6 +58,10 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
       case Place::kMetadata:
         field_ = text;
         if (header_.metadata.contains(text)) hostile("the metadata key " + shown_tensor(text) + " appears twice");
+        if (header_.metadata.size() == kMaxMetadata) {
+          throw Error(ErrorCode::kFileLimits,
+                      std::string(shown_name_) + ": more than " + std::to_string(kMaxMetadata) + " keys of metadata");
+        }
         return true;
       default:
         field_ = text;

@@ -67,9 +67,9 @@ std::size_t first_decrease(std::span<const std::int32_t> values) {
   constexpr std::size_t kBlock = 64;
   std::size_t row = 1;
   for (; row + kBlock <= values.size(); row += kBlock) {
-    const std::int32_t* block = values.data() + row;
+    const std::int32_t* before = values.data() + row - 1;
     std::int32_t bad = 0;
-    for (std::size_t i = 0; i < kBlock; ++i) bad |= block[i] < block[i - 1];
+    for (std::size_t i = 0; i < kBlock; ++i) bad |= before[i + 1] < before[i];
     if (bad != 0) break;
   }
   while (row < values.size() && values[row] >= values[row - 1]) ++row;

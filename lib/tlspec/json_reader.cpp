@@ -3,20 +3,15 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
 #include <utility>
 
+#include "core/bounded_json.h"
 #include "core/error.h"
 
 namespace tl {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
-constexpr std::size_t kMaxDepth = 32;
-
-std::string shortened(const std::string& text) { return text.size() <= 80 ? text : text.substr(0, 77) + "..."; }
 
 const Json& empty_object() {
   static const Json object = Json::object();
@@ -26,29 +21,8 @@ const Json& empty_object() {
 }  // namespace
 
 nlohmann::json parse_untrusted_json(std::string_view text, const std::string& shown_name) {
-  if (text.size() > kMaxBytes) {
-    throw Error(ErrorCode::kFileLimits, shown_name + ": has " + std::to_string(text.size()) + " bytes, the limit is " +
-                                            std::to_string(kMaxBytes));
-  }
-  std::vector<std::unordered_set<std::string>> keys;
-  const Json::parser_callback_t check = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) {
-      if (keys.size() == kMaxDepth) {
-        throw Error(ErrorCode::kFileLimits,
-                    shown_name + ": is nested deeper than " + std::to_string(kMaxDepth) + " levels");
-      }
-      keys.emplace_back();
-    } else if (event == Json::parse_event_t::object_end || event == Json::parse_event_t::array_end) {
-      keys.pop_back();
-    } else if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      throw Error(ErrorCode::kFileHostile,
-                  shown_name + ": the key '" + shortened(parsed.get<std::string>()) + "' stands twice in one object");
-    }
-    return true;
-  };
-  Json document = Json::parse(text, check, false);
-  if (document.is_discarded()) throw Error(ErrorCode::kFileDamaged, shown_name + ": is not valid JSON");
-  return document;
+  constexpr JsonLimits kLimits = {.bytes = std::size_t{16} << 20, .depth = 32, .tokens = 1'000'000};
+  return parse_bounded_json(text, shown_name, kLimits);
 }
 
 JsonObject::JsonObject(const Json& value, std::string shown_name, std::string path)

@@ -10,8 +10,9 @@
 
 namespace tl {
 
-/// Parses the JSON text of an untrusted file. Throws Error: kFileLimits above 16 MiB or 32 levels of nesting,
-/// kFileHostile for a key that an object has twice, kFileDamaged for anything that is not one JSON value in UTF-8.
+/// Parses the JSON text of an untrusted file. Throws Error: kFileLimits above 16 MiB, 32 levels of nesting or a million
+/// tokens, kFileHostile for a key that an object has twice, kFileDamaged for anything that is not one JSON value in
+/// UTF-8.
 nlohmann::json parse_untrusted_json(std::string_view text, const std::string& shown_name);
 
 /// Typed access to an object of an untrusted file. A missing key gives the fallback, a value of another type

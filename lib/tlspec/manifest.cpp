@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "tensor/dtype.h"
 #include "tlspec/json_reader.h"
 
@@ -136,7 +137,7 @@ std::string format_manifest(const Manifest& manifest) {
       {"graph_shape_hash", manifest.graph_shape_hash},
       {"files", make_files(manifest.files, false)},
   };
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(document, JsonStyle::kFile);
 }
 
 }  // namespace tl

@@ -149,6 +149,24 @@ TEST(AtomicDirectory, LeftoversOfDeadProcessesAreSwept) {
   EXPECT_EQ(count_entries(dir.path()), 3U);  // run.tlspec, the living one, the one of another name
 }
 
+TEST(AtomicDirectory, WhatOneProcessLeftIsRemovedByItsParent) {
+  const TempDirectory dir;
+  const auto make = [&](const std::string& name) {
+    fs::create_directory(dir.path() / name);
+    write_file(dir.path() / name / "a", std::string_view("x"));
+  };
+  make(".run.tlspec.tmp-123-abcdefgh");
+  write_file(dir / ".run.tlspec.tmp-123-file", std::string_view("x"));
+  make(".run.tlspec.tmp-1234-abcdefgh");
+  make(".other.tlspec.tmp-123-abcdefgh");
+  make("run.tlspec");
+  remove_temporaries_of(dir / "run.tlspec", 123);
+  EXPECT_FALSE(fs::exists(dir / ".run.tlspec.tmp-123-abcdefgh"));
+  EXPECT_FALSE(fs::exists(dir / ".run.tlspec.tmp-123-file"));
+  EXPECT_EQ(count_entries(dir.path()), 3U);
+  remove_temporaries_of(dir.path() / "absent" / "run.tlspec", 123);  // nothing to do is no error
+}
+
 TEST(AtomicDirectory, KilledAtAnyMomentThereIsTheOldOrTheNew) {
   const TempDirectory dir;
   const fs::path target = dir / "run.tlspec";

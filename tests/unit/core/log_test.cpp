@@ -28,5 +28,11 @@ TEST(Log, EveryLineIsEscaped) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: bad\\x1b name\n\\:\\:warning::x\n");
 }
 
+TEST(WriteErrorLines, AreEscapedAndEnd) {
+  testing::internal::CaptureStderr();
+  write_error_lines("a\x1b[2J\n::error::b");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "a\\x1b[2J\n\\:\\:error::b\n");
+}
+
 }  // namespace
 }  // namespace tl

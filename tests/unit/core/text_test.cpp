@@ -11,59 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(EscapeForTerminal, LeavesOrdinaryTextAlone) {
-  EXPECT_EQ(escape_for_terminal("encoder.layer.0 é 漢 🙂 a::b"), "encoder.layer.0 é 漢 🙂 a::b");
-  EXPECT_EQ(escape_for_terminal(""), "");
-}
-
-TEST(EscapeForTerminal, ControlsOfBothSets) {
-  EXPECT_EQ(escape_for_terminal("a\x1b[31mb\n\x7f"), "a\\x1b[31mb\\x0a\\x7f");
-  EXPECT_EQ(escape_for_terminal(std::string_view("\0x", 2)), "\\x00x");
-  EXPECT_EQ(escape_for_terminal("\xc2\x9b"
-                                "31m"),
-            "\\u{9b}31m");  // U+009B is CSI
-}
-
-TEST(EscapeForTerminal, BidirectionalControlsAndSeparators) {
-  EXPECT_EQ(escape_for_terminal("\u202egpj.\u2066\u2069\u200e\u200f"),
-            "\\u{202e}gpj.\\u{2066}\\u{2069}\\u{200e}\\u{200f}");
-  EXPECT_EQ(escape_for_terminal("\u2028"), "\\u{2028}");
-}
-
-TEST(EscapeForTerminal, BytesThatAreNoUtf8) {
-  EXPECT_EQ(escape_for_terminal("a\xff\xc3"), "a\\xff\\xc3");
-  EXPECT_EQ(escape_for_terminal("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
-}
-
-TEST(EscapeForTerminal, CommandsOfCiRunners) {
-  EXPECT_EQ(escape_for_terminal("::error::x"), "\\:\\:error::x");
-  EXPECT_EQ(escape_for_terminal("  ::set-output"), "  \\:\\:set-output");
-  EXPECT_EQ(escape_for_terminal("x ##[group]"), "x #\\#[group]");
-}
-
-TEST(EscapeForTerminal, IsIdempotent) {
-  for (const std::string_view text : {"::a\x1b", "##[x ##[", "\xff\u202e", "plain"}) {
-    const std::string once = escape_for_terminal(text);
-    EXPECT_EQ(escape_for_terminal(once), once);
-  }
-}
-
-TEST(EscapeForCsv, FormulasQuotesAndCommas) {
-  EXPECT_EQ(escape_for_csv("relu_1_2:3"), "relu_1_2:3");
-  EXPECT_EQ(escape_for_csv("=HYPERLINK(1)"), "'=HYPERLINK(1)");
-  EXPECT_EQ(escape_for_csv("+1"), "'+1");
-  EXPECT_EQ(escape_for_csv("-1"), "'-1");
-  EXPECT_EQ(escape_for_csv("@a"), "'@a");
-  EXPECT_EQ(escape_for_csv("\ta"), "'\\x09a");
-  EXPECT_EQ(escape_for_csv("a,\"b\""), "\"a,\"\"b\"\"\"");
-  EXPECT_EQ(escape_for_csv(" a"), "\" a\"");
-  EXPECT_EQ(escape_for_csv(""), "");
-}
-
-TEST(EscapeForHtml, MarkupAndControls) {
-  EXPECT_EQ(escape_for_html("<a href=\"x\">&'\x01"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;\\x01");
-}
-
 TEST(Columns, CodePointsAreCounted) {
   EXPECT_EQ(display_width("a×…"), 3U);
   EXPECT_EQ(pad_right("×2", 4), "×2  ");
@@ -113,6 +60,12 @@ TEST(Format, Durations) {
   EXPECT_EQ(format_duration(7500), "2 h 5 min");
   EXPECT_EQ(format_duration(std::numeric_limits<double>::quiet_NaN()), "-");
   EXPECT_EQ(format_duration(-1), "-");
+}
+
+TEST(DidYouMean, OneLetterIsNoSlipOfAnother) {
+  const std::vector<std::string> names = {"x", "y", "d"};
+  EXPECT_THAT(did_you_mean("b", names), IsEmpty());
+  EXPECT_THAT(did_you_mean("X", names), ElementsAre("x"));
 }
 
 TEST(DidYouMean, FewEditsFirstThenContainment) {

@@ -212,7 +212,7 @@ TEST(BindInputs, AllMisfitsStandInOneMessageWithBothSides) {
     EXPECT_EQ(error.note,
               "scal (--input, 1.5): no argument of that name, did you mean scale?\n"
               "xs (x.safetensors, f32[1]): no argument of that name, did you mean x?\n"
-              "x: f64[2,3] given, the file states f32[*,3]\n"
+              "x: f64[2,3] given, the file states f32[*,3] (float64 against float32)\n"
               "y: nothing given (Tensor)\n"
               "n: \"a\" given, int wanted\n"
               "the model takes  x Tensor, y Tensor, n int, scale float = 1.0\n"
@@ -273,6 +273,117 @@ TEST(InputRecords, RolesSourcesAndRanges) {
   EXPECT_EQ(records[1].role, "input.pair.0");
   EXPECT_EQ(records[2].role, "input.pair.1");
   EXPECT_EQ(records[2].scalar, "7");
+}
+
+TEST(BindInputs, SpellingsOfANumberAreOnePlace) {
+  const auto error = misfit("forward(Tensor[] s)", {option("s.0", tensor(1)), option("s.00", tensor(2))});
+  EXPECT_THAT(error.note, HasSubstr("s.0: given twice"));
+}
+
+TEST(BindInputs, IntegerKeysMayBeNegative) {
+  const std::vector<GivenSet> given = {option("d.-3", tensor(1)), option("d.4", tensor(2))};
+  const auto bound = bind_inputs(signature_from_text("forward(Dict(int, Tensor) d)"), given);
+  const auto& items = std::get<InputValue::Dict>(bound.arguments[0].data);
+  EXPECT_EQ(std::get<std::int64_t>(items[0].first.data), -3);
+  EXPECT_THAT(misfit("forward(Dict(int, Tensor) d)", {option("d.04", tensor(1))}).note,
+              HasSubstr("d.04: the key must be an integer"));
+}
+
+TEST(BindInputs, FieldsAreSuggested) {
+  const auto error = misfit("forward(P(first: Tensor, second: Tensor) p)", {option("p.secnd", tensor(1))});
+  EXPECT_THAT(error.note, HasSubstr("second: Tensor), did you mean second?"));
+}
+
+TEST(BindInputs, TheSourcesOfAPlaceGivenTwiceAreNamed) {
+  const auto error = misfit("forward(Tensor x)", {option("x", {filled<float>(DType::kF32, {1}, {1}), "a.npy"}),
+                                                  option("x", {filled<float>(DType::kF32, {1}, {1}), "b.npy"})});
+  EXPECT_THAT(error.note, HasSubstr("x: given twice, by a.npy and by b.npy"));
+}
+
+TEST(BindInputs, ATensorTooMuch) {
+  EXPECT_THAT(misfit("forward()", {file({{"", tensor(1)}})}).note,
+              HasSubstr("x.safetensors: f32[1] has no name, and no argument is left to take it"));
+}
+
+TEST(BindInputs, AFileWithoutTensorsIsNamed) {
+  const auto error = misfit("forward(Tensor x)", {{"meta.safetensors", {}, {}, {}, false}});
+  EXPECT_EQ(error.code, ErrorCode::kInputMissing);
+  EXPECT_EQ(error.message, "forward takes inputs, and there are none in meta.safetensors");
+  EXPECT_EQ(error.hint, "--random 'x:f32[SIZES]'");
+}
+
+TEST(BindInputs, AMessageListsAFewOfMany) {
+  std::vector<GivenInput> entries;
+  for (int i = 0; i < 150'000; ++i) entries.push_back({"w." + std::to_string(i), tensor(0)});
+  const auto error = misfit("forward(Tensor x)", {file(std::move(entries))});
+  EXPECT_EQ(error.message, "the inputs do not fit forward: 149999 misfits");
+  EXPECT_THAT(error.note, HasSubstr("\nand 149979 more\n"));
+  EXPECT_THAT(error.note, HasSubstr(" and 149980 more"));
+  EXPECT_LT(error.note.size(), 10'000U);
+}
+
+// Quadratic work in any part of it would take minutes.
+TEST(BindInputs, ManyTensorsMakeALongList) {
+  constexpr int kCount = 50'000;
+  const auto signature = signature_from_text("forward(Tensor a, Tensor[] list, Tensor b)");
+  for (const bool named : {true, false}) {
+    std::vector<GivenInput> entries;
+    for (int i = kCount - 1; i >= 0; --i) {
+      const bool inside = i > 0 && i < kCount - 1;
+      const std::string name = inside ? "list." + std::to_string(i - 1) : i == 0 ? "a" : "b";
+      entries.push_back({named ? name : "in." + std::to_string(i), tensor(static_cast<float>(i))});
+    }
+    const std::vector<GivenSet> given = {file(std::move(entries))};
+    const auto bound = bind_inputs(signature, given);
+    EXPECT_EQ(mark_of(bound.arguments[0]), 0);
+    EXPECT_EQ(mark_of(bound.arguments[2]), kCount - 1);
+    const auto& list = std::get<InputValue::List>(bound.arguments[1].data);
+    ASSERT_EQ(list.size(), kCount - 2U);
+    EXPECT_EQ(mark_of(list[77]), 78);
+  }
+}
+
+TEST(BindInputs, NumbersAreNoKeysOfDictsInLists) {
+  const auto error = misfit("forward(Dict(str, Tensor)[] l)", {file({{"in.0", tensor(0)}, {"in.1", tensor(1)}})});
+  EXPECT_THAT(error.note, HasSubstr("there is no way to split"));
+}
+
+TEST(BindInputs, ElementTypesAndRanksThatTheFileStates) {
+  const auto signature = signature_from_text("forward(Tensor x, Dict(str, Tensor) d, (Tensor, Tensor) t)");
+  const std::vector<StatedInput> stated = {
+      {"x", DType::kF32, {2}}, {"d.a", DType::kI64, {2}}, {"t.0", DType::kF32, {2, 3}}, {"t.1", DType::kF32, {}}};
+  const auto f32 = [](std::vector<std::int64_t> sizes) {
+    std::vector<float> values(static_cast<std::size_t>(checked_numel(sizes)));
+    return InputValue{filled<float>(DType::kF32, std::move(sizes), values), "f"};
+  };
+  const InputValue i64{filled<std::int64_t>(DType::kI64, {5}, {1, 2, 3, 4, 5}), "f"};
+  std::vector<GivenSet> given = {option("x", f32({7})), option("d.a", i64), option("d.b", f32({1, 1})),
+                                 option("t.0", f32({1, 1})), option("t.1", f32({}))};
+  EXPECT_EQ(bind_inputs(signature, given, stated).given.size(), 3U);
+  given[0] = option("x", i64);
+  given[1] = option("d.a", f32({2}));
+  given[3] = option("t.0", f32({4}));
+  try {
+    bind_inputs(signature, given, stated);
+    FAIL() << "no misfit";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message, HasSubstr("3 misfits"));
+    EXPECT_THAT(error.note, HasSubstr("x: i64[5] given, the file states f32[*]"));
+    EXPECT_THAT(error.note, HasSubstr("d.a: f32[2] given, the file states i64[*]"));
+    EXPECT_THAT(error.note, HasSubstr("t.0: f32[4] given, the file states f32[*,*]"));
+  }
+}
+
+TEST(BindInputs, WhatTheFileStatesCompletesTheExample) {
+  const auto signature = signature_from_text("forward(Tensor x, Dict(str, Tensor) d, int n)");
+  const std::vector<StatedInput> stated = {{"x", DType::kBF16, {1, 3}}, {"d.a", DType::kI64, {}}};
+  EXPECT_EQ(example_options(signature, stated), "--random 'x:bf16[1,3]' --random 'd.a:i64[]' --input n=INT");
+}
+
+TEST(BindInputs, ADictOfNumbersIsNamedAsGiven) {
+  InputValue::Dict dict = {{InputValue{std::int64_t{3}, ""}, tensor(1)}};
+  EXPECT_THAT(misfit("forward(Tensor x)", {{"f.pt", {}, {}, InputValue{dict, ""}, false}}).note,
+              HasSubstr("given  dict of 1 (f32[1]) (f.pt)"));
 }
 
 }  // namespace

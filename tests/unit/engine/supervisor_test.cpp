@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tl {
@@ -114,7 +115,7 @@ TEST(Supervisor, AChildThatDoesNotStopIsKilledAfterTheGrace) {
     return 0;
   });
   EXPECT_EQ(result.code, 124);
-  EXPECT_THAT(result.text, HasSubstr("the child did not stop when asked and was killed"));
+  EXPECT_THAT(result.text, HasSubstr("the run did not stop when asked and was killed, nothing of it is kept"));
 }
 
 TEST(Supervisor, AChildThatWritesItsPartialTraceIsGivenTime) {
@@ -127,6 +128,31 @@ TEST(Supervisor, AChildThatWritesItsPartialTraceIsGivenTime) {
   });
   EXPECT_EQ(result.code, 124);
   EXPECT_THAT(result.text, HasSubstr("written\n"));
+}
+
+TEST(Supervisor, AChildThatKeptItsRecordingHasSaidSoItself) {
+  const auto result = ended({.timeout_seconds = 0.2}, [](CrashSlate& slate) { return run_until_stopped(slate, 124); });
+  EXPECT_EQ(result.code, 124);
+  EXPECT_EQ(result.text, "kept: stopped by the time limit\n");
+}
+
+TEST(Supervisor, ThePlaceIsWhereTheLimitPassed) {
+  const auto result = ended({.timeout_seconds = 0.2}, [](CrashSlate& slate) {
+    const int code = run_until_stopped(slate, 0);
+    set_phase(slate, "writing the recording");
+    return code;
+  });
+  EXPECT_THAT(result.text, HasSubstr("passed while running the model, after "));
+}
+
+TEST(Supervisor, TidiesUpAfterAChildThatDidNotEndWell) {
+  for (const auto& [code, expected] : {std::pair(0, false), std::pair(5, true)}) {
+    pid_t tidied = 0;
+    SupervisorOptions options;
+    options.tidy = [&](pid_t child) { tidied = child; };
+    EXPECT_EQ(ended(options, [code = code](CrashSlate&) { return code; }).code, code);
+    EXPECT_EQ(tidied != 0, expected);
+  }
 }
 
 TEST(Supervisor, AChildThatFinishedInTimeKeepsItsCode) {
@@ -173,6 +199,32 @@ TEST(Supervisor, SignalsReachTheChild) {
     EXPECT_EQ(code_after_signal(SIGHUP, has_scope), 143);
   }
 }
+
+/// Exit code of a supervisor whose child keeps what it has for a second after the first signal; `gap_ms` later a second
+/// signal comes.
+int code_after_two_signals(int gap_ms) {
+  const pid_t supervisor = fork();
+  if (supervisor == 0) {
+    std::freopen("/dev/null", "w", stderr);
+    _exit(supervise({}, [](CrashSlate&) {
+      const InterruptScope scope;
+      while (!pending_interrupt()) sleep_ms(10);
+      sleep_ms(1500);
+      return 5;  // it came to its end
+    }));
+  }
+  sleep_ms(300);
+  kill(supervisor, SIGINT);
+  sleep_ms(gap_ms);
+  kill(supervisor, SIGINT);
+  int status = 0;
+  waitpid(supervisor, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(Supervisor, TwoSignalsAtOnceAreOneRequest) { EXPECT_EQ(code_after_two_signals(20), 5); }
+
+TEST(Supervisor, ASecondRequestEndsTheChildAtOnce) { EXPECT_EQ(code_after_two_signals(800), 130); }
 
 TEST(Supervisor, TheChildDiesWithTheParent) {
   int ends[2];
