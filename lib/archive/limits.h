@@ -24,6 +24,11 @@ inline constexpr std::uint64_t kInflatedEntryBytes = std::uint64_t{4} << 30;
 /// Inflated bytes of all compressed entries of an archive together, for the same reason.
 inline constexpr std::uint64_t kInflatedTotalBytes = std::uint64_t{16} << 30;
 
+/// Inflated bytes of all compressed entries over those of the file, from 512 MiB on. Weights compress by a few percent,
+/// sources fivefold; what gains more is a bomb that is honest about its size (two megabytes for two gigabytes).
+inline constexpr std::uint64_t kInflateTotalRatio = 20;
+inline constexpr std::uint64_t kInflateFreeBytes = std::uint64_t{512} << 20;
+
 /// Bytes of one pickle [147 kB]. A pickle holds structure, storages lie beside it.
 inline constexpr std::size_t kPickleBytes = std::size_t{256} << 20;
 
@@ -65,6 +70,23 @@ inline constexpr std::size_t kScriptChainLength = 1'000;
 
 /// `elif` arms in a row [0: the writer nests]. The parser recurses once an arm.
 inline constexpr std::size_t kScriptElifArms = 256;
+
+/// Bytes of the JSON of an exported program [1.4 MB; 10,000 nodes are 20 to 30 MB] and of a payload configuration.
+inline constexpr std::size_t kProgramJsonBytes = std::size_t{512} << 20;
+
+/// Values and keys in it [210,000]; 24 bytes each while it is read.
+inline constexpr std::size_t kProgramJsonTokens = std::size_t{32} << 20;
+
+/// Bytes of one string in it: the history of a node (`from_node`), JSON within the JSON, is the longest [30 kB].
+inline constexpr std::size_t kProgramStringBytes = std::size_t{16} << 20;
+
+/// Graphs within graphs of an exported program [2]: bodies of cond, while_loop … Readers and runners recurse once a
+/// graph, and a graph is nested in nine lists and objects of the one around it.
+inline constexpr std::size_t kProgramGraphDepth = 32;
+inline constexpr std::size_t kProgramJsonDepth = 9 * kProgramGraphDepth + 32;
+
+/// Nesting of the inputs or outputs of an exported program [4 containers, of two JSON levels each].
+inline constexpr std::size_t kPytreeJsonDepth = 128;
 
 /// Bytes at the head of a file that are looked at to tell what it is.
 inline constexpr std::size_t kSniffBytes = 4'096;

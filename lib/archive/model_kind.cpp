@@ -6,6 +6,7 @@
 
 #include "archive/byte_reader.h"
 #include "archive/entry_name.h"
+#include "archive/exported_layout.h"
 #include "archive/limits.h"
 #include "archive/pickle_scanner.h"
 #include "archive/unpickler.h"
@@ -115,7 +116,7 @@ void read_exported(const ZipDirectory& zip, ModelFileInfo& info) {
     const std::string_view name = entry.name;
     if (!name.starts_with(folder) || !name.ends_with(kExtension)) continue;
     const std::string_view model = name.substr(folder.size(), name.size() - folder.size() - kExtension.size());
-    if (!model.empty() && model.find('/') == std::string_view::npos) info.models.emplace_back(model);
+    if (!model.empty()) info.models.emplace_back(model);
   }
   const bool compiled = std::ranges::any_of(zip.entries(), [&](const ZipEntry& entry) {
     return std::string_view(entry.name).starts_with(info.root + "data/aotinductor/");
@@ -282,6 +283,19 @@ ModelKind sniff(std::span<const std::byte> bytes, ModelFileInfo& info) {
   return is_text(head, count == bytes.size()) ? ModelKind::kText : ModelKind::kOther;
 }
 
+/// Before torch 2.8 the archive's version is that of the program's schema, as in "8.7"; later ones are told by their
+/// programs.
+std::optional<Error> refusal_for_flat(const ModelFileInfo& info) {
+  if (!info.root.empty() || info.version_text.empty()) return {};
+  const char* end = info.version_text.data() + info.version_text.size();
+  int major = 0;
+  int minor = 0;
+  const auto parsed = std::from_chars(info.version_text.data(), end, major);
+  if (parsed.ec != std::errc() || major == kExportedSchemaMajor) return {};
+  if (parsed.ptr != end) std::from_chars(parsed.ptr + 1, end, minor);
+  return unsupported_schema(info.path.string(), major, minor, {});
+}
+
 }  // namespace
 
 std::string_view describe(ModelKind kind) { return row_of(kind).words; }
@@ -328,8 +342,13 @@ std::optional<Error> refusal_for(const ModelFileInfo& info) {
                  where + "a TorchScript file of version " + std::to_string(*info.format_version) + ", versions " +
                      std::to_string(kMinTorchScriptVersion) + " to " + std::to_string(kMaxTorchScriptVersion) +
                      " are read",
-                 "save it again with a PyTorch release no newer than the LibTorch in use");
+                 "save it again with a PyTorch release no newer than the LibTorch in use",
+                 *info.format_version > kMaxTorchScriptVersion
+                     ? "written by a release newer than PyTorch 2.13, which writes " +
+                           std::to_string(kMaxTorchScriptVersion) + "; the file does not say which"
+                     : "no release writes this version");
   }
+  if (info.kind == ModelKind::kExportedProgram) return refusal_for_flat(info);
   if (row.refusal == ErrorCode::kInternal) return {};
   std::string what = where + "this is " + std::string(row.words);
   if (!info.detail.empty()) what = where + "this is " + info.detail + ", " + std::string(row.words);

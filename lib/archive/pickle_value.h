@@ -57,6 +57,7 @@ struct PickleStorage {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
   bool has_data = true;
+  std::uint64_t size = 0;  ///< bytes in the file, also where they are not here
 };
 /// A name that a pickle refers to; only inside the unpickler, never in a value it returns.
 struct PickleGlobal {

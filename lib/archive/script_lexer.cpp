@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "core/error.h"
 
@@ -104,6 +105,14 @@ std::size_t ScriptLexer::number_length() const {
   return end - at_;
 }
 
+std::size_t ScriptLexer::symbol_length() const {
+  // Only these continue a symbol, so that most characters are told by one look.
+  constexpr std::string_view kSecond = "=*/<>.|&:";
+  if (at_ + 1 >= source_.size() || kSecond.find(source_[at_ + 1]) == std::string_view::npos) return 1;
+  const auto symbol = std::ranges::find_if(kSymbols, [&](std::string_view s) { return starts_with(s); });
+  return symbol == kSymbols.end() ? 1 : symbol->size();
+}
+
 ScriptToken ScriptLexer::next() {
   if (line_start_) measure_indent();
   skip_blank();
@@ -134,11 +143,38 @@ ScriptToken ScriptLexer::next() {
     throw Error(ErrorCode::kFileDamaged, place() + ": byte " + std::to_string(static_cast<unsigned char>(c)) +
                                              " where TorchScript source has none");
   }
-  const auto symbol = std::ranges::find_if(kSymbols, [&](std::string_view s) { return starts_with(s); });
-  const std::size_t length = symbol == kSymbols.end() ? 1 : symbol->size();
+  const std::size_t length = symbol_length();
   if (c == '.' && length == 1) return make(ScriptTokenKind::kDot, 1);
   return make(is_operator(source_.substr(at_, length)) ? ScriptTokenKind::kOperator : ScriptTokenKind::kPunctuation,
               length);
+}
+
+std::string script_string_value(std::string_view literal) {
+  const std::size_t quotes = literal.size() >= 6 && literal[1] == literal[0] && literal[2] == literal[0] ? 3 : 1;
+  const std::string_view body = literal.substr(quotes, literal.size() - 2 * quotes);
+  std::string value;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (body[i] != '\\' || i + 1 >= body.size()) {
+      value.push_back(body[i]);
+      continue;
+    }
+    ++i;
+    const bool hex = body[i] == 'x';
+    const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
+    if (body[i] == '\n') continue;
+    if (hex || is_octal(body[i])) {
+      std::size_t end = hex ? ++i : i;
+      const std::size_t limit = std::min(body.size(), i + (hex ? 2 : 3));
+      while (end < limit && (hex ? std::isxdigit(static_cast<unsigned char>(body[end])) != 0 : is_octal(body[end])))
+        ++end;
+      const std::string digits(body.substr(i, end - i));
+      value.push_back(digits.empty() ? 'x' : static_cast<char>(std::stoi(digits, nullptr, hex ? 16 : 8)));
+      i = end - 1;
+    } else {
+      value.push_back(body[i]);
+    }
+  }
+  return value;
 }
 
 }  // namespace tl

@@ -47,6 +47,7 @@ class ScriptLexer {
   ScriptToken make(ScriptTokenKind kind, std::size_t length);
   std::size_t string_length() const;
   std::size_t number_length() const;
+  std::size_t symbol_length() const;
   bool starts_with(std::string_view text) const { return source_.substr(at_).starts_with(text); }
 
   std::string_view source_;
@@ -57,5 +58,8 @@ class ScriptLexer {
   std::size_t nesting_ = 0;
   bool line_start_ = true;
 };
+
+/// The value of a string literal (with its quotes) as LibTorch reads it, as far as names need it.
+std::string script_string_value(std::string_view literal);
 
 }  // namespace tl

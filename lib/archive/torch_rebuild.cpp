@@ -49,7 +49,7 @@ constexpr std::array kStorageClasses = {
 };
 
 /// Names that `call` understands, or that stand as plain arguments of those.
-constexpr std::array<std::string_view, 28> kFunctions = {
+constexpr std::array<std::string_view, 29> kFunctions = {
     "collections.OrderedDict",
     "torch.Size",
     "torch.device",
@@ -57,6 +57,7 @@ constexpr std::array<std::string_view, 28> kFunctions = {
     "torch._utils._rebuild_tensor_v2",
     "torch._utils._rebuild_tensor_v3",
     "torch._utils._rebuild_parameter",
+    "torch._utils._rebuild_parameter_with_state",
     "torch._utils._rebuild_qtensor",
     "torch._utils._rebuild_sparse_tensor",
     "torch.per_tensor_affine",
@@ -152,7 +153,8 @@ void TorchRebuilder::unsafe(const std::string& name) const {
 }
 
 void TorchRebuilder::damaged(const std::string& what) const {
-  throw Error(ErrorCode::kFileDamaged, where_ + ": pickle: " + what);
+  const std::string place = place_ ? place_() : std::string();
+  throw Error(ErrorCode::kFileDamaged, where_ + ": pickle: " + (place.empty() ? "" : place + ": ") + what);
 }
 
 PickleValue TorchRebuilder::global(const std::string& name) const {
@@ -171,7 +173,7 @@ std::optional<PickleValue> TorchRebuilder::call(const std::string& name, std::sp
   if (name == "torch._utils._rebuild_tensor_v3") return rebuild_tensor(args, true);
   if (name == "torch._utils._rebuild_qtensor") return rebuild_quantised(args);
   if (name == "torch._utils._rebuild_sparse_tensor") return rebuild_sparse(args);
-  if (name == "torch._utils._rebuild_parameter" || name.starts_with("torch.jit._pickle.")) {
+  if (name.starts_with("torch._utils._rebuild_parameter") || name.starts_with("torch.jit._pickle.")) {
     if (args.empty()) wrong();
     return args[0];
   }
@@ -222,16 +224,18 @@ PickleValue TorchRebuilder::storage(const PickleValue& id) {
   }
   auto storage = std::make_shared<PickleStorage>(load(*key));
   storage->dtype = row->dtype;
-  if (options_.tensors_without_data && nbytes > 0 && storage->bytes.empty()) {
+  if (options_.tensors_without_data && nbytes > 0 && storage->size == 0) {
     storage->has_data = false;
     return {storage};
   }
-  if (!storage->has_data) damaged("storage " + quoted_name(prefix_ + *key) + " is not in the file");
-  if (nbytes > storage->bytes.size()) {
-    damaged("storage " + quoted_name(prefix_ + *key) + " has " + std::to_string(storage->bytes.size()) +
+  if (!storage->has_data)
+    damaged("storage " + quoted_name(prefix_ + *key) + " of " + std::to_string(nbytes) + " bytes is not in the file");
+  if (nbytes > storage->size) {
+    damaged("storage " + quoted_name(prefix_ + *key) + " has " + std::to_string(storage->size) +
             " bytes, its tensors say " + std::to_string(nbytes));
   }
-  storage->bytes = storage->bytes.first(static_cast<std::size_t>(nbytes));
+  storage->size = nbytes;
+  if (!options_.sizes_only) storage->bytes = storage->bytes.first(static_cast<std::size_t>(nbytes));
   return {storage};
 }
 
@@ -243,6 +247,11 @@ const PickleStorage& TorchRebuilder::load(const std::string& key) {
   const ZipEntry* entry = zip_ ? zip_->find(prefix_ + key) : nullptr;
   storage.has_data = entry != nullptr;
   if (!entry) return storage;
+  storage.size = entry->size;
+  if (options_.sizes_only) {
+    storage.owner = std::make_shared<const std::string>(key);
+    return storage;
+  }
   if (zip_->owner() && entry->method == ZipMethod::kStored) {
     const std::span<const std::byte> bytes = zip_->stored(*entry);
     if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::max_align_t) == 0) {
@@ -287,17 +296,16 @@ HostTensor TorchRebuilder::strided(const PickleStorage& storage, DType dtype, co
             std::to_string(tensor.strides.size()) + " strides");
   }
   if (!storage.has_data) return tensor;
-  if (!fits_storage(tensor, storage.bytes.size())) {
+  if (!fits_storage(tensor, static_cast<std::size_t>(storage.size))) {
     damaged("a tensor of " + std::to_string(numel) + " elements at offset " + std::to_string(tensor.offset) +
-            " reaches beyond its storage of " + std::to_string(storage.bytes.size()) + " bytes");
+            " reaches beyond its storage of " + std::to_string(storage.size) + " bytes");
   }
   const std::uint64_t item = item_bytes(dtype);
-  const std::uint64_t allowed =
-      std::max(limits::kExpandFreeBytes, limits::kExpandRatio * static_cast<std::uint64_t>(storage.bytes.size()));
+  const std::uint64_t allowed = std::max(limits::kExpandFreeBytes, limits::kExpandRatio * storage.size);
   if (item != 0 && numel > allowed / item) {
     throw Error(ErrorCode::kFileLimits, where_ + ": a tensor of " + std::to_string(numel) +
-                                            " elements expanded from a storage of " +
-                                            std::to_string(storage.bytes.size()) + " bytes");
+                                            " elements expanded from a storage of " + std::to_string(storage.size) +
+                                            " bytes");
   }
   return tensor;
 }

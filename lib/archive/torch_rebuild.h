@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "archive/pickle_value.h"
 #include "archive/unpickler.h"
@@ -32,6 +34,9 @@ class TorchRebuilder {
   /// The storage of a persistent id ('storage', class, key, location, count).
   PickleValue storage(const PickleValue& id);
 
+  /// What tells where in the pickle's value the unpickler is, for messages; empty at the top.
+  void set_place(std::function<std::string()> place) { place_ = std::move(place); }
+
   [[noreturn]] void unsafe(const std::string& name) const;
   [[noreturn]] void damaged(const std::string& what) const;
 
@@ -54,6 +59,7 @@ class TorchRebuilder {
   std::string prefix_;
   std::string where_;
   UnpickleOptions options_;
+  std::function<std::string()> place_;
   std::unordered_map<std::string, PickleStorage> storages_;  // by key; whole entries, untyped
 };
 

@@ -27,45 +27,36 @@ struct Uses {
   UseMap members;
 };
 
-void record(UseMap& uses, std::string name, std::string_view file, std::uint32_t line) {
+struct Place {
+  std::string_view file;
+  std::uint32_t line = 0;
+  std::string_view function = {};
+  bool in_setstate = false;
+};
+
+void record(UseMap& uses, std::string name, const Place& place) {
   const auto [slot, fresh] = uses.try_emplace(std::move(name));
-  if (fresh) slot->second = {slot->first, std::string(file), line, 0};
-  ++slot->second.count;
+  ScriptUse& use = slot->second;
+  if (fresh || (place.in_setstate && !use.in_setstate)) {
+    use = {slot->first, std::string(place.file), place.line, use.count, std::string(place.function), place.in_setstate};
+  }
+  ++use.count;
+}
+
+/// The Python module that a source stands for: `code/__torch__/a/b.py` holds what is named `__torch__.a.b.…`.
+std::string module_of(std::string_view file) {
+  constexpr std::string_view kFolder = "code/";
+  constexpr std::string_view kExtension = ".py";
+  if (file.size() < kFolder.size() + kExtension.size()) return {};
+  std::string name(file.substr(kFolder.size(), file.size() - kFolder.size() - kExtension.size()));
+  std::ranges::replace(name, '/', '.');
+  return name;
 }
 
 bool is_operator_word(std::string_view word) {
   static constexpr std::array<std::string_view, 9> kWords = {"and", "or", "not", "if",    "else",
                                                              "in",  "is", "for", "lambda"};
   return std::ranges::find(kWords, word) != kWords.end();
-}
-
-/// The value of a string literal as LibTorch reads it, as far as attribute names need it.
-std::string literal_value(std::string_view literal) {
-  const std::size_t quotes = literal.size() >= 6 && literal[1] == literal[0] && literal[2] == literal[0] ? 3 : 1;
-  const std::string_view body = literal.substr(quotes, literal.size() - 2 * quotes);
-  std::string value;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (body[i] != '\\' || i + 1 >= body.size()) {
-      value.push_back(body[i]);
-      continue;
-    }
-    ++i;
-    const bool hex = body[i] == 'x';
-    const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
-    if (body[i] == '\n') continue;
-    if (hex || is_octal(body[i])) {
-      std::size_t end = hex ? ++i : i;
-      const std::size_t limit = std::min(body.size(), i + (hex ? 2 : 3));
-      while (end < limit && (hex ? std::isxdigit(static_cast<unsigned char>(body[end])) != 0 : is_octal(body[end])))
-        ++end;
-      const std::string digits(body.substr(i, end - i));
-      value.push_back(digits.empty() ? 'x' : static_cast<char>(std::stoi(digits, nullptr, hex ? 16 : 8)));
-      i = end - 1;
-    } else {
-      value.push_back(body[i]);
-    }
-  }
-  return value;
 }
 
 /// Bounds what LibTorch's parser and compiler recurse over: brackets, operators in a row, indentation, elif arms.
@@ -143,19 +134,26 @@ class NestingGuard {
 /// Scans one source.
 class SourceScanner {
  public:
-  SourceScanner(std::string_view source, std::string_view file, Uses& uses)
-      : lexer_(source, file), guard_(lexer_), file_(file), uses_(uses) {}
+  /// `shown` is the file in messages, `file` in results.
+  SourceScanner(std::string_view source, std::string_view file, std::string_view shown, Uses& uses,
+                ScriptClasses* classes)
+      : lexer_(source, shown),
+        guard_(lexer_),
+        outline_(module_of(file), classes),
+        file_(file),
+        shown_(shown),
+        uses_(uses) {}
 
   void scan() {
     for (bool fresh_line = true;;) {
       const ScriptToken token = lexer_.next();
-      if (fresh_line && token.kind != ScriptTokenKind::kNewline && token.kind != ScriptTokenKind::kEnd) {
-        guard_.line_start(token);
-      }
+      const bool first = fresh_line && token.kind != ScriptTokenKind::kNewline && token.kind != ScriptTokenKind::kEnd;
+      if (first) guard_.line_start(token);
       fresh_line = token.kind == ScriptTokenKind::kNewline;
       check_getattr(token);
       follow_chain(token);
       measure(token);
+      outline_.take(token, first);
       if (token.kind == ScriptTokenKind::kEnd) break;
       before_ = previous_;
       previous_ = token;
@@ -165,8 +163,10 @@ class SourceScanner {
 
  private:
   [[noreturn]] void hostile(std::uint32_t line, const std::string& what) const {
-    throw Error(ErrorCode::kFileHostile, std::string(file_) + ":" + std::to_string(line) + ": " + what);
+    throw Error(ErrorCode::kFileHostile, std::string(shown_) + ":" + std::to_string(line) + ": " + what);
   }
+
+  Place place(std::uint32_t line) const { return {file_, line, outline_.where(), outline_.in_setstate()}; }
 
   bool previous_ends_value() const {
     return (previous_.kind == ScriptTokenKind::kIdentifier && !is_operator_word(previous_.text) &&
@@ -214,7 +214,7 @@ class SourceScanner {
         return;
       case GetattrState::kName:
         if (token.kind != ScriptTokenKind::kString) hostile(token.line, "getattr with a computed name");
-        record(uses_.members, literal_value(token.text), file_, token.line);
+        record(uses_.members, script_string_value(token.text), place(token.line));
         state = GetattrState::kEnd;
         return;
       case GetattrState::kEnd:
@@ -232,10 +232,10 @@ class SourceScanner {
         chain_.push_back(token.text);
         return;
       }
-      if (after_dot) return record(uses_.members, std::string(token.text), file_, token.line);
+      if (after_dot) return record(uses_.members, std::string(token.text), place(token.line));
       finish_chain(token);
       if (previous_.text == "^" && !(before_ends_value_)) {
-        record(uses_.operators, "^" + std::string(token.text), file_, token.line);
+        record(uses_.operators, "^" + std::string(token.text), place(token.line));
       }
       const bool declared = previous_.text == "def" || previous_.text == "class";
       if (!declared && (token.text == "torch" || token.text == "ops" || token.text == "__torch__")) {
@@ -266,8 +266,8 @@ class SourceScanner {
       ++at;
     }
     if (at >= chain.size()) hostile(chain_line_, "a namespace of operators is used as a value");
-    record(uses_.operators, space + "::" + std::string(chain[at]), file_, chain_line_);
-    for (++at; at < chain.size(); ++at) record(uses_.members, std::string(chain[at]), file_, chain_line_);
+    record(uses_.operators, space + "::" + std::string(chain[at]), place(chain_line_));
+    for (++at; at < chain.size(); ++at) record(uses_.members, std::string(chain[at]), place(chain_line_));
   }
 
   void finish_class(const std::vector<std::string_view>& chain) {
@@ -276,13 +276,13 @@ class SourceScanner {
     const bool in_classes = chain.size() < 3 || chain[2] == "classes";
     if (!in_torch || !in_classes) {
       // A type or function of the file itself: its name may still be that of a member.
-      return record(uses_.members, std::string(chain.back()), file_, chain_line_);
+      return record(uses_.members, std::string(chain.back()), place(chain_line_));
     }
     if (chain.size() < kClassParts) hostile(chain_line_, "a namespace of classes is used as a value");
-    record(uses_.classes, std::string(kClassPrefix) + std::string(chain[3]) + '.' + std::string(chain[4]), file_,
-           chain_line_);
+    record(uses_.classes, std::string(kClassPrefix) + std::string(chain[3]) + '.' + std::string(chain[4]),
+           place(chain_line_));
     for (std::size_t i = kClassParts; i < chain.size(); ++i) {
-      record(uses_.members, std::string(chain[i]), file_, chain_line_);
+      record(uses_.members, std::string(chain[i]), place(chain_line_));
     }
   }
 
@@ -290,7 +290,9 @@ class SourceScanner {
 
   ScriptLexer lexer_;
   NestingGuard guard_;
+  ScriptOutline outline_;
   std::string_view file_;
+  std::string_view shown_;
   Uses& uses_;
   std::vector<std::string_view> chain_;
   std::uint32_t chain_line_ = 0;
@@ -323,22 +325,22 @@ void scan_pickle_classes(const ZipDirectory& zip, const ZipEntry& entry, std::st
   if (entry.size == 0) return;
   const std::vector<std::byte> bytes = zip.read(entry);
   for (const std::string& global : scan_pickle(bytes, zip.file_name() + ": " + entry.name).globals) {
-    if (global.starts_with(kClassPrefix)) record(uses.classes, global, file, 0);
+    if (global.starts_with(kClassPrefix)) record(uses.classes, global, {file});
   }
 }
 
 }  // namespace
 
-TorchScriptScan scan_torchscript_source(std::string_view source, std::string_view file) {
+TorchScriptScan scan_torchscript_source(std::string_view source, std::string_view file, ScriptClasses* classes) {
   Uses uses;
-  SourceScanner(source, file, uses).scan();
+  SourceScanner(source, file, file, uses, classes).scan();
   TorchScriptScan scan = to_scan(uses);
   scan.source_files = 1;
   scan.source_bytes = source.size();
   return scan;
 }
 
-TorchScriptScan scan_torchscript(const ZipDirectory& zip) {
+TorchScriptScan scan_torchscript(const ZipDirectory& zip, ScriptClasses* classes) {
   Uses uses;
   std::size_t files = 0;
   std::uint64_t total = 0;
@@ -363,7 +365,7 @@ TorchScriptScan scan_torchscript(const ZipDirectory& zip) {
                                               std::to_string(limits::kScriptTotalBytes) + " in all");
     }
     const std::string source = zip.read_text(entry);
-    SourceScanner(source, file, uses).scan();
+    SourceScanner(source, file, zip.file_name() + ": " + std::string(file), uses, classes).scan();
     ++files;
   }
   TorchScriptScan scan = to_scan(uses);

@@ -6,17 +6,22 @@
 #include <string_view>
 #include <vector>
 
+#include "archive/script_outline.h"
+
 namespace tl {
 
 class ZipDirectory;
 
-/// The first place in a TorchScript file where a name is used, and how often it is.
+/// A place in a TorchScript file where a name is used, and how often it is in all: the first place in a `__setstate__`,
+/// which runs while the file is loaded, if there is one, else the first of all.
 struct ScriptUse {
-  std::string
-      name;  ///< operator `aten::relu` (without overload), class `__torch__.torch.classes.ns.Class`, member `save`
-  std::string file;        ///< entry below the root: `code/__torch__/zoo_models.py`, `data.pkl`
-  std::uint32_t line = 0;  ///< from 1; 0 in a pickle
-  std::uint64_t count = 0;
+  std::string name;         ///< operator `aten::relu` (without overload), class `__torch__.torch.classes.ns.Class`,
+                            ///< member `save`
+  std::string file;         ///< entry below the root: `code/__torch__/zoo_models.py`, `data.pkl`
+  std::uint32_t line = 0;   ///< from 1; 0 in a pickle
+  std::uint64_t count = 0;  ///< of all places
+  std::string function;     ///< method or function it stands in: `Writer.__setstate__`; empty outside of any
+  bool in_setstate = false;
 };
 
 /// What the sources of a TorchScript file use, found by cutting them into tokens as LibTorch's lexer does: nothing is
@@ -38,11 +43,12 @@ struct TorchScriptScan {
 /// without regard to case, as LibTorch finds them. Throws Error: kFileDamaged (a string or bracket that does not end,
 /// bytes outside ASCII), kFileLimits (sizes, nesting: LibTorch's parser and compiler recurse), kFileHostile (`torch`,
 /// `ops`, `__torch__` as values, computed getattr names, entries that differ only in case: no writer makes them, and
-/// they would hide operators).
-TorchScriptScan scan_torchscript(const ZipDirectory& zip);
+/// they would hide operators). With `classes`, what the sources declare is put there.
+TorchScriptScan scan_torchscript(const ZipDirectory& zip, ScriptClasses* classes = nullptr);
 
-/// The same for one source; `file` is used in messages and results.
-TorchScriptScan scan_torchscript_source(std::string_view source, std::string_view file);
+/// The same for one source; `file` (`code/__torch__/m.py`) is used in messages and results, and names its classes.
+TorchScriptScan scan_torchscript_source(std::string_view source, std::string_view file,
+                                        ScriptClasses* classes = nullptr);
 
 /// True for operators with effects outside the process or into its interpreter: files, processes, network, Python. The
 /// name is qualified, without overload. Takes `^Name` (Python operators), all of `rpc`, `c10d`, `dist` namespaces.

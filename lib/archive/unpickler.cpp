@@ -15,6 +15,7 @@
 #include "archive/zip_directory.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "core/text.h"
 
 namespace tl {
 namespace {
@@ -53,11 +54,18 @@ PickleValue long_value(std::string_view bytes) {
 }
 
 constexpr std::size_t kMaxLongBytes = 1'024;
+/// Picklers number memo entries from 0 without gaps. LibTorch allocates up to an entry's number, so that eight bytes
+/// can ask for gigabytes.
+constexpr std::size_t kMaxMemoGap = 65'536;
+constexpr std::size_t kMaxPathParts = 16;
+constexpr std::size_t kMaxPathBytes = 64;  // of a part
 
 class Unpickler {
  public:
   Unpickler(std::span<const std::byte> pickle, const std::string& where, TorchRebuilder& rebuilder)
-      : lexer_(pickle, where), where_(where), rebuilder_(rebuilder) {}
+      : lexer_(pickle, where), where_(where), rebuilder_(rebuilder) {
+    rebuilder_.set_place([this] { return path(); });
+  }
 
   PickleValue run() {
     PickleOp op;
@@ -68,6 +76,7 @@ class Unpickler {
     }
     if (stack_.size() != 1 || !marks_.empty()) fail("the stack holds " + std::to_string(stack_.size()) + " values");
     PickleValue root = pop();
+    rebuilder_.set_place({});
     memo_.clear();
     containers_.keep(check_pickle_tree(root, rebuilder_, where_));
     return root;
@@ -213,10 +222,34 @@ class Unpickler {
     }
   }
 
+  // Where in the dicts under construction the unpickler is: `layer1.0.weight`.
+  std::string path() const {
+    std::string text;
+    std::size_t parts = 0;
+    for (std::size_t i = 0; i < marks_.size() && parts < kMaxPathParts; ++i) {
+      const std::size_t end = i + 1 < marks_.size() ? marks_[i + 1] : stack_.size();
+      // Keys and values alternate behind a dict's mark; the last key is the one whose value is being made.
+      std::size_t key = end;
+      for (std::size_t at = marks_[i]; at < end; at += 2) {
+        if (stack_[at].string()) key = at;
+      }
+      if (key == end) continue;
+      const std::string_view name = std::string_view(*stack_[key].string()).substr(0, kMaxPathBytes);
+      text += (text.empty() ? "" : ".") + elide(escape_for_terminal(name), kMaxPathBytes);
+      ++parts;
+    }
+    return text;
+  }
+
   bool use_memo(const PickleOp& op) {
     switch (op.code) {
       case PickleCode::kBinPut:
       case PickleCode::kLongBinPut:
+        if (static_cast<std::uint64_t>(op.integer) > memo_.size() + kMaxMemoGap) {
+          throw Error(ErrorCode::kFileHostile, where_ + ": pickle: memo entry " + std::to_string(op.integer) +
+                                                   " at byte " + std::to_string(op.offset) + " where " +
+                                                   std::to_string(memo_.size()) + " are in use");
+        }
         memo_[op.integer] = top();
         return true;
       case PickleCode::kMemoize:

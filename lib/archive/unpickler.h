@@ -17,6 +17,9 @@ struct UnpickleOptions {
   bool script_classes = false;
   /// A storage without bytes (TorchScript's traced_inputs) gives tensors with an empty storage instead of an error.
   bool tensors_without_data = false;
+  /// For looking only: tensors are checked against the sizes of their storages, but hold no bytes (nothing is inflated
+  /// or copied); tensors of one storage have the same owner.
+  bool sizes_only = false;
 };
 
 /// Reads a value written by torch.save or by TorchScript, executing nothing: only names on a fixed list are understood

@@ -56,6 +56,8 @@ class ZipDirectory {
   std::vector<std::byte> read(const ZipEntry& entry) const;
   /// `read` as text (a copy of the bytes; no encoding is checked).
   std::string read_text(const ZipEntry& entry) const;
+  /// Verifies the checksum of one entry, in place where it is stored. Throws Error(kFileDamaged) if it differs.
+  void verify_crc(const ZipEntry& entry) const;
   /// Verifies the checksum of every entry. Throws Error(kFileDamaged) naming the first that differs.
   void verify_crc() const;
 

@@ -82,7 +82,7 @@ TEST_F(ModelKinds, ReadsNumbersOfTheArchive) {
   EXPECT_EQ(info.format_version, 6);
   EXPECT_EQ(info.archive_format, "pt2");
   EXPECT_EQ(info.archive_version, "0");
-  EXPECT_THAT(info.models, ElementsAre("b", "a"));
+  EXPECT_THAT(info.models, ElementsAre("b", "a", "a/x"));
 }
 
 TEST_F(ModelKinds, RefusesVersionsOutOfRange) {

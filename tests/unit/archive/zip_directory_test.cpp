@@ -136,6 +136,24 @@ TEST(ZipDirectory, NoticesDamagedData) {
   EXPECT_EQ(error_of([&] { lied.read(lied.at("b")); }).code, ErrorCode::kFileDamaged);
 }
 
+// Large enough for two threads; whichever comes first, the first damaged entry of the directory is the one named.
+TEST(ZipDirectory, NamesTheFirstDamagedEntryOfALargeArchive) {
+  std::vector<ZipPiece> pieces;
+  for (int i = 0; i < 20; ++i) {
+    pieces.push_back(stored("m/" + std::to_string(i), std::string(i == 6 ? 4'000'001 : 700'000, static_cast<char>(i))));
+  }
+  const std::string whole = make_zip(pieces);
+  EXPECT_NO_THROW(ZipDirectory(as_bytes(whole), "m.pt").verify_crc());
+  for (const std::vector<int>& damaged : {std::vector{0}, {19}, {6, 7}, {6, 19}, {0, 1, 2, 3}}) {
+    std::vector<ZipPiece> copies = pieces;
+    for (const int i : damaged) copies[static_cast<std::size_t>(i)].data.back() ^= 1;
+    const std::string file = make_zip(copies);
+    const Error error = error_of([&] { ZipDirectory(as_bytes(file), "m.pt").verify_crc(); });
+    EXPECT_EQ(error.code, ErrorCode::kFileDamaged);
+    EXPECT_THAT(error.message, HasSubstr("\"m/" + std::to_string(damaged.front()) + "\""));
+  }
+}
+
 TEST(ZipDirectory, EveryTruncationIsAnError) {
   const auto path = test::shared_dir() / "zoo/no_state.ts.pt";
   TL_NEEDS_SHARED(path);
