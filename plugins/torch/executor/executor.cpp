@@ -7,10 +7,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 
 #include "bridge/tensor_bridge.h"
 #include "core/error.h"
+#include "core/log.h"
+#include "executor/batched_view.h"
 
 namespace tl::lt {
 
@@ -96,6 +97,37 @@ c10::IValue Executor::run(const c10::IValue& self, std::vector<c10::IValue> argu
   return result.value;
 }
 
+std::vector<c10::IValue> Executor::run_flat(std::vector<FlatInput> inputs, const std::vector<std::string>& roles,
+                                            std::uint32_t root_module) {
+  const auto outer = recorder_.enter_module(root_module, -1);
+  std::vector<c10::IValue> values;
+  std::vector<Prov> provs;
+  for (auto& input : inputs) {
+    provs.push_back(input.role.empty() ? input.prov : recorder_.record_input(input.role, input.value));
+    values.push_back(std::move(input.value));
+  }
+  inputs.clear();
+  FrameHolder holder(*program_.entry);
+  auto& frame = *holder;
+  const auto& body = program_.entry->body;
+  TL_CHECK(values.size() == body.params.size(), "a flat program gets one value a parameter");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    frame.values[body.params[i]] = std::move(values[i]);
+    frame.prov[body.params[i]] = provs[i];
+  }
+  run_block(program_.entry->body, frame);
+  std::vector<c10::IValue> outputs;
+  TL_CHECK(roles.size() == body.outputs.size(), "every output of a flat program has a role");
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    const auto slot = body.outputs[i];
+    recorder_.record_output(roles[i], frame.values[slot], frame.prov[slot]);
+    outputs.push_back(frame.values[slot]);
+  }
+  recorder_.leave_module(outer, roles.empty() ? Prov{} : frame.prov[body.outputs[0]]);
+  set_current(nullptr);
+  return outputs;
+}
+
 Executor::Returned Executor::call(Function& function, std::vector<c10::IValue> arguments, std::vector<Prov> provs) {
   FrameHolder holder(function);
   auto& frame = *holder;
@@ -173,6 +205,14 @@ void Executor::run_instruction(Instruction& instruction, Frame& frame) {
     case InstructionKind::kExit:
       run_exit(instruction, frame);
       return;
+    case InstructionKind::kEnterModule:
+    case InstructionKind::kLeaveModule:
+    case InstructionKind::kEnterGrad:
+    case InstructionKind::kLeaveGrad:
+    case InstructionKind::kEnterAutocast:
+    case InstructionKind::kLeaveAutocast:
+      run_mark(instruction, frame);
+      return;
     default:
       run_simple(instruction, frame);
       return;
@@ -241,8 +281,7 @@ void Executor::run_simple(Instruction& instruction, Frame& frame) {
     }
     case InstructionKind::kWarn: {
       const auto& message = frame.values[instruction.inputs[0]];
-      std::fprintf(stderr, "model warning: %s\n",
-                   message.isString() ? message.toStringRef().c_str() : text_of(message).c_str());
+      write_error_lines("model warning: " + (message.isString() ? message.toStringRef() : text_of(message)));
       return;
     }
     default:
@@ -292,6 +331,7 @@ bool Executor::run_out_of_place(Instruction& instruction, std::size_t base) {
   // bytes to the payloads: no copy.
   const auto& self = stack_[base].toTensor();
   auto* impl = self.unsafeGetTensorImpl();
+  if (is_batched(self)) return false;
   if (self.layout() != at::kStrided || !self.device().is_cpu() || self.requires_grad() || self.is_quantized() ||
       self.is_conj() || self.is_neg() || !self.is_non_overlapping_and_dense() || self.storage_offset() != 0 ||
       static_cast<std::size_t>(self.numel()) * self.itemsize() != self.storage().nbytes()) {

@@ -32,6 +32,17 @@ class Executor {
   /// outputs are recorded. Throws whatever the model raises; `current()` then names the instruction.
   c10::IValue run(const c10::IValue& self, std::vector<c10::IValue> arguments, std::uint32_t root_module);
 
+  /// A value handed to a flat program.
+  struct FlatInput {
+    c10::IValue value;
+    std::string role;  ///< structural path of an input that the user gave, recorded as one; empty for state
+    Prov prov;         ///< of state
+  };
+  /// Runs the entry of a flat program (no self, no hooks): one value a parameter, inside the root module call. `roles`
+  /// names the outputs. Returns the outputs in order.
+  std::vector<c10::IValue> run_flat(std::vector<FlatInput> inputs, const std::vector<std::string>& roles,
+                                    std::uint32_t root_module);
+
   const Instruction* current() const { return current_; }
   static const Instruction* current_of_process() { return process_current_; }
 
@@ -65,6 +76,9 @@ class Executor {
   void run_set_attr(Instruction& instruction, Frame& frame);
   void run_enter(Instruction& instruction, Frame& frame);
   void run_exit(Instruction& instruction, Frame& frame);
+  void run_mark(Instruction& instruction, Frame& frame);
+  void enter_autocast(const void* owner, c10::DeviceType device, bool enabled, c10::ScalarType dtype);
+  void leave_autocast();
   void run_construct(Instruction& instruction, Frame& frame);
   void run_unpack(Instruction& instruction, Frame& frame);
   void run_simple(Instruction& instruction, Frame& frame);
@@ -88,6 +102,8 @@ class Executor {
     c10::DeviceType device;
   };
   std::vector<std::pair<const void*, AutocastState>> autocast_;
+  std::vector<bool> grad_modes_;                 ///< what kLeaveGrad restores
+  std::vector<Recorder::Context> open_modules_;  ///< what kLeaveModule returns to
   const Instruction* current_ = nullptr;
   static const Instruction* volatile process_current_;  ///< read by the signal handler; one executor runs at a time
 };

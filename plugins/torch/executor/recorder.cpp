@@ -1,11 +1,8 @@
 #include "executor/recorder.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/function_schema.h>
-#include <ATen/record_function.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cstring>
 
@@ -15,17 +12,13 @@
 
 #include "bridge/tensor_bridge.h"
 #include "core/error.h"
+#include "executor/batched_view.h"
+#include "executor/packed_args.h"
 
 namespace tl::lt {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
-constexpr std::size_t kMaxStringValue = 4096;  // longer host strings are stored cut
-
-c10::StorageImpl* storage_of(const at::Tensor& tensor) {
-  const auto* impl = tensor.unsafeGetTensorImpl();
-  return impl->has_storage() ? impl->unsafe_storage().unsafeGetStorageImpl() : nullptr;
-}
 
 /// The value of a 0-d CPU tensor without calling an operator.
 c10::IValue read_scalar(const at::Tensor& tensor) {
@@ -236,263 +229,6 @@ Prov Recorder::attribute_prov(const c10::ivalue::Object* object, std::size_t slo
   return prov;
 }
 
-void Recorder::gather_tensor(const at::Tensor& tensor, Prov prov, std::int16_t arg, std::int16_t sub) {
-  if (!tensor.defined()) return;
-  auto* storage = storage_of(tensor);
-  input_storages_.push_back(storage);
-  input_impls_.push_back(tensor.unsafeGetTensorImpl());
-  auto producer = kNone;
-  switch (prov.tag()) {
-    case Prov::Tag::kOp:
-      producer = prov.index();
-      break;
-    case Prov::Tag::kBuffer:
-      producer = buffer_row(prov.index());
-      break;
-    case Prov::Tag::kParam:
-      param_uses_.push_back({0, prov.index(), arg});
-      only_constants_ = only_constants_ && tensor.dim() == 0 &&
-                        capture_.params.kind[prov.index()] == static_cast<std::uint8_t>(ParamKind::kConstant);
-      break;
-    case Prov::Tag::kFlow:
-      words_.push_back(ArgHeader{ArgTag::kNone, static_cast<std::uint16_t>(arg), prov.index()}.pack());
-      break;
-    default:
-      break;
-  }
-  if (!writers_.empty() && storage != nullptr) {
-    const auto found = writers_.find(storage, producer, capture_);
-    if (found.writer != kNone) {
-      if (producer != kNone && !found.covers_producer) edges_.push_back({producer, arg, sub});
-      edges_.push_back({found.writer, found.covers_producer ? arg : std::int16_t{-1}, sub});
-      return;
-    }
-  }
-  if (producer != kNone) edges_.push_back({producer, arg, sub});
-}
-
-void Recorder::gather_value(const c10::IValue& value, Prov prov, std::int16_t arg, std::int16_t* sub) {
-  if (value.isTensor()) {
-    gather_tensor(value.toTensor(), prov, arg, sub ? (*sub)++ : std::int16_t{-1});
-    return;
-  }
-  std::int16_t running = 0;
-  auto* next = sub ? sub : &running;
-  if (value.isList() && may_hold_tensor(*value.toList().elementType())) {
-    const auto elements = value.toListRef();
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      gather_value(elements[i], containers_.item(prov, static_cast<std::int64_t>(i)), arg, next);
-    }
-  } else if (value.isTuple()) {
-    const auto& elements = value.toTupleRef().elements();
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      gather_value(elements[i], containers_.item(prov, static_cast<std::int64_t>(i)), arg, next);
-    }
-  } else if (value.isGenericDict()) {
-    for (const auto& entry : value.toGenericDict()) {
-      gather_value(entry.value(), containers_.item_by_key(prov, entry.key()), arg, next);
-    }
-  }
-}
-
-void Recorder::push_packed(ArgTag tag, std::uint16_t position, std::uint32_t flow, const c10::IValue& value,
-                           std::vector<std::int64_t>& words) {
-  words.push_back(ArgHeader{tag, position, flow}.pack());
-  switch (tag) {
-    case ArgTag::kNone:
-      break;
-    case ArgTag::kInt:
-      words.push_back(value.toInt());
-      break;
-    case ArgTag::kBool:
-      words.push_back(value.toBool() ? 1 : 0);
-      break;
-    case ArgTag::kDouble:
-      words.push_back(std::bit_cast<std::int64_t>(value.toDouble()));
-      break;
-    case ArgTag::kString:
-      words.push_back(capture_.strings.intern(std::string_view(value.toStringRef()).substr(0, kMaxStringValue)));
-      break;
-    case ArgTag::kIntList:
-    case ArgTag::kDoubleList:
-    case ArgTag::kBoolList: {
-      const auto elements = value.toListRef();
-      words.push_back(static_cast<std::int64_t>(elements.size()));
-      for (const auto& element : elements) {
-        if (tag == ArgTag::kIntList)
-          words.push_back(element.toInt());
-        else if (tag == ArgTag::kBoolList)
-          words.push_back(element.toBool() ? 1 : 0);
-        else
-          words.push_back(std::bit_cast<std::int64_t>(element.toDouble()));
-      }
-      break;
-    }
-    case ArgTag::kOp:
-    case ArgTag::kOther:
-      words.push_back(capture_.strings.intern(text_of(value)));
-      break;
-  }
-}
-
-namespace {
-
-ArgTag tag_of(const c10::IValue& value) {
-  if (value.isNone()) return ArgTag::kNone;
-  if (value.isInt()) return ArgTag::kInt;
-  if (value.isBool()) return ArgTag::kBool;
-  if (value.isDouble()) return ArgTag::kDouble;
-  if (value.isString()) return ArgTag::kString;
-  if (value.isIntList()) return ArgTag::kIntList;
-  if (value.isDoubleList()) return ArgTag::kDoubleList;
-  if (value.isBoolList()) return ArgTag::kBoolList;
-  return ArgTag::kOther;
-}
-
-}  // namespace
-
-void Recorder::gather_host(const c10::IValue& value, Prov prov, std::uint16_t arg) {
-  const auto flow = prov.is(Prov::Tag::kFlow) ? prov.index() : ArgHeader::kNoFlow;
-  push_packed(tag_of(value), arg, flow, value, words_);
-}
-
-void Recorder::gather(const Instruction& instruction, c10::ArrayRef<c10::IValue> args, const Prov* provs) {
-  edges_.clear();
-  param_uses_.clear();
-  words_.clear();
-  input_storages_.clear();
-  input_impls_.clear();
-  written_.clear();
-  only_constants_ = true;
-  for (const auto position : instruction.tensor_inputs) {
-    const auto& value = args[position];
-    if (value.isTensor()) {
-      gather_tensor(value.toTensor(), provs[position], static_cast<std::int16_t>(position), -1);
-    } else if (!value.isNone()) {
-      gather_value(value, provs[position], static_cast<std::int16_t>(position), nullptr);
-    }
-  }
-  for (const auto position : instruction.host_inputs) gather_host(args[position], provs[position], position);
-  if (!instruction.writes && !instruction.foreign) return;
-  const auto add_written = [&](std::size_t position, bool hidden) {
-    if (args[position].isTensor() && args[position].toTensor().defined()) {
-      written_.push_back({args[position].toTensor(), provs[position], hidden});
-    } else if (args[position].isTensorList()) {
-      const auto elements = args[position].toListRef();
-      for (std::size_t i = 0; i < elements.size(); ++i) {
-        written_.push_back(
-            {elements[i].toTensor(), containers_.item(provs[position], static_cast<std::int64_t>(i)), hidden});
-      }
-    }
-  };
-  for (const auto position : instruction.announced_writes) add_written(position, false);
-  if (instruction.hidden_writes != 0 &&
-      (instruction.hidden_writes_if < 0 || args[static_cast<std::size_t>(instruction.hidden_writes_if)].toBool())) {
-    for (std::size_t position = 0; position < args.size() && position < 32; ++position) {
-      if ((instruction.hidden_writes >> position & 1) != 0) add_written(position, true);
-    }
-  }
-}
-
-bool Recorder::write_meets_payload(const Instruction&, c10::ArrayRef<c10::IValue>) const {
-  if (!store_ || written_.empty()) return false;
-  const auto* storage = storage_of(written_.front().tensor);
-  return storage != nullptr && store_->holds(storage);
-}
-
-void Recorder::before_writes(const Instruction& instruction, c10::ArrayRef<c10::IValue> args) {
-  if (store_) {
-    for (const auto& written : written_) {
-      if (auto* storage = storage_of(written.tensor); storage != nullptr) store_->preserve(storage);
-    }
-  }
-  foreign_copies_.clear();
-  if (!instruction.foreign) return;
-  const at::DisableRecordFunctionGuard quiet;  // our own copies are no calls of the model
-  for (const auto position : instruction.tensor_inputs) {
-    if (!args[position].isTensor()) continue;
-    const auto& tensor = args[position].toTensor();
-    auto* storage = tensor.defined() ? storage_of(tensor) : nullptr;
-    const bool announced =
-        std::ranges::any_of(written_, [&](const auto& w) { return storage_of(w.tensor) == storage; });
-    if (storage == nullptr || announced || tensor.layout() != at::kStrided) continue;
-    foreign_copies_.push_back({tensor.clone(), tensor.storage().getWeakStorageImpl().lock(), tensor});
-  }
-}
-
-void Recorder::check_foreign(const Instruction& instruction, std::uint32_t op) {
-  const at::DisableRecordFunctionGuard quiet;
-  for (auto& copy : foreign_copies_) {
-    if (at::equal(copy.before, copy.live)) continue;
-    auto& findings = capture_.run.health.unannounced_writes;
-    if (std::ranges::find(findings, instruction.where) == findings.end()) findings.push_back(instruction.where);
-    // Too late to preserve in place: payloads that cover exactly this tensor get the copy, which holds the old values.
-    if (store_ && copy.before.nbytes() == copy.live.storage().nbytes()) {
-      store_->move_payloads(copy.storage.get(), copy.before.storage().getWeakStorageImpl().lock());
-    }
-    if (op != kNone) writers_.wrote(copy.storage.get(), op, kNone, capture_);
-  }
-  foreign_copies_.clear();
-}
-
-void Recorder::after_writes(const Instruction& instruction, std::uint32_t first_op) {
-  check_foreign(instruction, first_op);
-  for (const auto& written : written_) {
-    auto* storage = storage_of(written.tensor);
-    if (storage == nullptr) continue;
-    if (const auto state = modules_.state_of_storage.find(storage); state != modules_.state_of_storage.end()) {
-      note_state_change(state->second);
-    }
-    if (first_op == kNone) continue;
-    auto producer = kNone;
-    if (written.prov.is(Prov::Tag::kOp)) producer = written.prov.index();
-    if (written.prov.is(Prov::Tag::kBuffer)) producer = buffer_rows_[written.prov.index()];
-    writers_.wrote(storage, first_op, producer, capture_);
-    const auto found = buffers_of_storage_.find(storage);
-    if (found == buffers_of_storage_.end()) continue;
-    for (const auto buffer : found->second) {
-      const auto flags = kOpBufferWrite | (written.hidden ? kOpFusedWrite : 0u);
-      append_buffer(buffer, buffers_[buffer], first_op, flags);
-    }
-  }
-  written_.clear();
-}
-
-std::uint32_t Recorder::append_buffer(std::uint32_t buffer, const at::Tensor& tensor, std::uint32_t parent,
-                                      std::uint32_t flags) {
-  CaptureEvent event;
-  event.kind = OpKind::kBuffer;
-  event.site_context = context_.site_context;
-  event.module_call = context_.module_call;
-  event.shape = static_cast<std::uint32_t>(shape_of(tensor, nullptr));
-  event.edge_begin = static_cast<std::uint32_t>(capture_.edges.size());
-  event.args_begin = static_cast<std::uint32_t>(capture_.args.size());
-  event.dtype = dtype_of(tensor);
-  event.device = device_kind_of(tensor);
-  event.address = static_cast<std::uint32_t>(capture_.buffers.address[buffer]);
-  event.flags = flags;
-  if (parent != kNone) capture_.edges.push_back({parent, 0, -1});
-  buffer_rows_[buffer] = append(event, &tensor, true);
-  return buffer_rows_[buffer];
-}
-
-std::uint32_t Recorder::buffer_row(std::uint32_t buffer) {
-  if (buffer_rows_[buffer] == kNone) append_buffer(buffer, buffers_[buffer], kNone, 0);
-  return buffer_rows_[buffer];
-}
-
-void Recorder::buffer_rebound(std::uint32_t buffer, const at::Tensor& value, Prov prov) {
-  if (const auto* old = storage_of(buffers_[buffer]); old != nullptr) {
-    std::erase(buffers_of_storage_[old], buffer);
-  }
-  buffers_[buffer] = value;
-  if (const auto* storage = storage_of(value); storage != nullptr) {
-    buffers_of_storage_[storage].push_back(buffer);
-  }
-  const auto parent = prov.is(Prov::Tag::kOp) ? prov.index() : kNone;
-  append_buffer(buffer, value, parent, kOpBufferWrite);
-}
-
 bool Recorder::is_flow(const Instruction& instruction, const at::Tensor& tensor) const {
   return tensor.dim() == 0 && edges_.empty() && only_constants_ && !instruction.random &&
          tensor.layout() == at::kStrided;
@@ -510,8 +246,19 @@ void Recorder::flush_gathered(std::uint32_t op) {
 Prov Recorder::record_tensor(Instruction& instruction, std::size_t cache, std::uint16_t slot, std::uint16_t num_slots,
                              const at::Tensor& tensor, std::uint32_t call_ticks) {
   if (!tensor.defined()) return Prov{};
+  if (is_batched(tensor)) {
+    const auto [value, dims] = batched_view(tensor);
+    return record_op(instruction, cache, slot, num_slots, value, call_ticks,
+                     static_cast<std::uint32_t>(capture_.strings.intern(dims)));
+  }
   if (is_flow(instruction, tensor)) return append_flow(instruction, read_scalar(tensor));
+  return record_op(instruction, cache, slot, num_slots, tensor, call_ticks, StringId::kNone);
+}
+
+Prov Recorder::record_op(Instruction& instruction, std::size_t cache, std::uint16_t slot, std::uint16_t num_slots,
+                         const at::Tensor& tensor, std::uint32_t call_ticks, std::uint32_t address) {
   CaptureEvent event;
+  event.address = address;
   event.instruction = instruction.row;
   event.site_context = site_context_for(instruction);
   event.module_call = context_.module_call;

@@ -69,6 +69,8 @@ class Recorder {
     std::uint32_t module_call;
   };
   Context context() const { return context_; }
+  /// Address of the module whose forward runs; empty in that of the root.
+  std::string module_address() const;
   /// Enters a call of a module; returns the context to hand back to `leave_module`.
   Context enter_module(std::uint32_t module, std::int32_t call_site);
   void leave_module(Context outer, Prov result);
@@ -79,7 +81,9 @@ class Recorder {
   // --- values --------------------------------------------------------------------------------------------------------
   /// Records every tensor leaf of an argument as an input row; returns the provenance of the whole.
   Prov record_input(const std::string& role, const c10::IValue& value);
-  void record_outputs(const c10::IValue& value, Prov prov);
+  void record_outputs(const c10::IValue& value, Prov prov) { record_output("output", value, prov); }
+  /// Records what was returned under `role`, leaf by leaf.
+  void record_output(const std::string& role, const c10::IValue& value, Prov prov);
   const AttributeInfo* attribute(const c10::ivalue::Object* object, std::size_t slot) const;
   AttributeInfo& set_attribute(const c10::ivalue::Object* object, std::size_t slot, Prov prov);
   /// True once the run rebound an attribute: what an attribute meant may have changed since.
@@ -151,7 +155,8 @@ class Recorder {
     bool hidden;
   };
 
-  void record_output(const std::string& role, const c10::IValue& value, Prov prov);
+  Prov record_op(Instruction& instruction, std::size_t cache, std::uint16_t slot, std::uint16_t num_slots,
+                 const at::Tensor& tensor, std::uint32_t call_ticks, std::uint32_t address);
   void record_output_leaf(const std::string& role, const c10::IValue& leaf, Prov prov);
   std::uint32_t append(CaptureEvent event, const at::Tensor* tensor, bool keep);
   std::int32_t shape_of(const at::Tensor& tensor, ShapeCache* cache);

@@ -16,6 +16,13 @@ constexpr std::uint32_t kNone = 0xffffffff;
 
 }  // namespace
 
+std::string Recorder::module_address() const {
+  const auto& calls = capture_.module_calls;
+  if (context_.module_call >= calls.module.size()) return {};
+  const auto module = static_cast<std::size_t>(calls.module[context_.module_call]);
+  return module == 0 ? std::string() : std::string(capture_.strings[capture_.modules.address[module]]);
+}
+
 void Recorder::note_state_change(const std::string& address) {
   state_dirty_ = true;
   auto& changed = capture_.run.health.state_changed;
@@ -91,8 +98,6 @@ void Recorder::record_output_leaf(const std::string& role, const c10::IValue& le
   }
   capture_.outputs.push_back(std::move(output));
 }
-
-void Recorder::record_outputs(const c10::IValue& value, Prov prov) { record_output("output", value, prov); }
 
 void Recorder::record_output(const std::string& role, const c10::IValue& value, Prov prov) {
   if (value.isTuple() || (value.isList() && may_hold_tensor(*value.toList().elementType()))) {

@@ -46,6 +46,12 @@ enum class InstructionKind : std::uint8_t {
   kExit,
   kWarn,
   kModuleIndex,  ///< a module container indexed at run time
+  kEnterModule,  ///< a call of module `module_row` begins (flat programs, where calls are marks)
+  kLeaveModule,  ///< … and ends; input 0, if any, is what it returned
+  kEnterGrad,    ///< gradients on or off (ints[0]) until kLeaveGrad
+  kLeaveGrad,
+  kEnterAutocast,  ///< autocast of device `name`: ints = {dtype, enabled} until kLeaveAutocast
+  kLeaveAutocast,
 };
 
 /// What becomes of one output of an operator.
@@ -151,7 +157,7 @@ struct Instruction {
   std::vector<ShapeCache> shape_cache;
   std::uint32_t context_from = 0xffffffff;  ///< site context last seen …
   std::uint32_t context_to = 0xffffffff;    ///< … and what it became
-  std::int32_t module_row = -1;             ///< calls: row of modules of attribute_object
+  std::int32_t module_row = -1;             ///< calls: row of modules of attribute_object; kEnterModule: the module
   const void* attribute_object = nullptr;
   const void* attribute_info = nullptr;
 };

@@ -1,27 +1,27 @@
 #include "torchscript/loader.h"
 
 #include <ATen/core/class_type.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/api/function_impl.h>
-#include <torch/csrc/jit/frontend/error_report.h>
-#include <torch/csrc/jit/runtime/operator.h>
 #include <torch/csrc/jit/serialization/import.h>
-#include <torch/csrc/jit/serialization/import_read.h>
-#include <torch/custom_class.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "archive/operator_library.h"
+#include "archive/torchscript_check.h"
+#include "archive/torchscript_refusal.h"
 #include "archive/torchscript_scan.h"
 #include "archive/zip_directory.h"
 #include "bridge/tensor_bridge.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "torchscript/registry_names.h"
 
 namespace tl::lt {
 namespace {
@@ -34,65 +34,26 @@ std::string base_name(const std::string& path) {
 // --- refusals before LibTorch sees the file
 // ----------------------------------------------------------------------------
 
-std::string joined(const std::vector<ScriptUse>& uses) {
-  std::string text;
-  for (const auto& use : uses) {
-    if (!text.empty()) text += ", ";
-    text += use.name + " (" + use.file + ":" + std::to_string(use.line) + ")";
-  }
-  return text;
+void refuse(std::optional<Error> refusal) {
+  if (refusal) throw *std::move(refusal);
 }
 
-void refuse_unsafe(const TorchScriptScan& scan, const ModelRequest& request) {
-  auto uses = unsafe_uses(scan);
-  std::erase_if(uses, [&](const ScriptUse& use) {
-    return std::ranges::find(request.allowed_ops, use.name) != request.allowed_ops.end();
-  });
-  if (uses.empty()) return;
-  throw Error(ErrorCode::kUnsafeOperator,
-              base_name(request.path) + ": uses operators with effects outside the process: " + joined(uses),
-              "pass --allow-op " + uses.front().name + " to run it all the same");
-}
-
-void refuse_missing(const TorchScriptScan& scan, const ModelRequest& request) {
+void refuse_missing(const TorchScriptScan& scan, const std::string& file_name) {
   const auto known = known_operator_names();
-  std::vector<ScriptUse> missing;
-  for (const auto& use : scan.operators) {
-    if (use.name.starts_with("prim::") || use.name.starts_with("^")) continue;  // ours, and refused as unsafe
-    if (!std::ranges::binary_search(known, use.name)) missing.push_back(use);
-  }
-  // Names that are Python-side spellings of prim operators are no operators of aten.
-  std::erase_if(missing, [&](const ScriptUse& use) {
-    return use.name.starts_with("aten::") && std::ranges::binary_search(known, "prim::" + use.name.substr(6));
-  });
-  std::erase_if(missing, [](const ScriptUse& use) { return use.name.starts_with("aten::"); });
-  if (!missing.empty()) {
-    throw Error(ErrorCode::kMissingOperators,
-                base_name(request.path) + ": no loaded library registers " + joined(missing),
-                "pass --load-library with the shared library that registers " +
-                    missing.front().name.substr(0, missing.front().name.find("::")) + "::*");
-  }
-  std::vector<ScriptUse> classes;
-  for (const auto& use : scan.classes) {
-    if (!torch::getCustomClass(use.name)) classes.push_back(use);
-  }
-  if (!classes.empty()) {
-    throw Error(ErrorCode::kMissingClasses,
-                base_name(request.path) + ": no loaded library registers " + joined(classes),
-                "pass --load-library with the shared library that registers the class");
-  }
+  const auto knows = [&](const std::string& name) { return std::ranges::binary_search(known, name); };
+  refuse(missing_refusal(missing_names(scan, knows, is_known_class), file_name));
 }
 
 [[noreturn]] void refuse_load(const std::string& path, const std::string& message) {
-  const auto first_line = message.substr(0, message.find('\n'));
+  const auto begin_of_text = std::min(message.find_first_not_of(" \n"), message.size());
+  const auto first_line = message.substr(begin_of_text, message.find('\n', begin_of_text) - begin_of_text);
   const auto has = [&](const char* text) { return message.find(text) != std::string::npos; };
   const auto file = base_name(path);
   if (has("Unknown builtin op: ")) {
     const auto begin = message.find("Unknown builtin op: ") + std::strlen("Unknown builtin op: ");
     const auto end = message.find_first_of(".\n ", begin);
-    throw Error(ErrorCode::kMissingOperators,
-                file + ": no loaded library registers " + message.substr(begin, end - begin),
-                "pass --load-library with the shared library that registers it");
+    const auto name = message.substr(begin, end - begin);
+    throw Error(ErrorCode::kMissingOperators, file + ": no loaded library registers " + name, load_library_hint(name));
   }
   if (has("Unknown type name '__torch__.torch.classes")) {
     throw Error(ErrorCode::kMissingClasses, file + ": " + first_line,
@@ -106,6 +67,44 @@ void refuse_missing(const TorchScriptScan& scan, const ModelRequest& request) {
       "load it with torch.jit.load in Python to see the whole error, and save it again without the transformation "
       "(optimize_for_inference output never loads)");
 }
+
+/// A file whose structure was checked and which nothing speaks against, but for the checksums of its weights: those are
+/// verified while LibTorch reads them, on another thread, since that takes a quarter of the time of reading.
+class CheckedFile {
+ public:
+  explicit CheckedFile(const ModelRequest& request)
+      : path_(request.path), bytes_(MappedFile::open(path_)), zip_(bytes_->bytes(), base_name(path_)) {
+    check_torchscript_structure(zip_);
+    const auto scan = scan_torchscript(zip_);
+    refuse(unsafe_refusal(scan, request.allowed_ops, base_name(path_)));
+    refuse_missing(scan, base_name(path_));
+  }
+
+  bool is_trace() const {
+    return std::ranges::any_of(zip_.entries(),
+                               [](const auto& entry) { return entry.name.ends_with("/traced_inputs.pkl"); });
+  }
+
+  /// Calls `read`; a wrong checksum is what is reported, whatever LibTorch made of the bytes.
+  void load(const std::function<void()>& read) const {
+    auto checksums = std::async(std::launch::async, [this] { zip_.verify_crc(); });
+    std::optional<std::string> failure;
+    try {
+      read();
+    } catch (const c10::Error& error) {
+      failure = error.what_without_backtrace();
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    checksums.get();
+    if (failure) refuse_load(path_, *failure);
+  }
+
+ private:
+  std::string path_;
+  std::shared_ptr<const MappedFile> bytes_;
+  ZipDirectory zip_;
+};
 
 // --- what the file holds
 // -----------------------------------------------------------------------------------------------
@@ -143,22 +142,18 @@ class ModuleWalk {
     for (std::size_t slot = 0; slot < type->numAttributes(); ++slot) {
       const auto& value = object->getSlot(slot);
       if (!type->getAttribute(slot)->is_module() || !value.isObject()) continue;
-      walk(value.toObject(), path(address, type->getAttributeName(slot)), row);
+      walk(value.toObject(), path_below(address, type->getAttributeName(slot)), row);
     }
   }
 
  private:
-  static std::string path(const std::string& address, const std::string& name) {
-    return address.empty() ? name : address + "." + name;
-  }
-
   void attribute(const c10::intrusive_ptr<c10::ivalue::Object>& object, std::size_t slot, const std::string& address,
                  std::int32_t module) {
     const auto type = object->type();
     const auto& value = object->getSlot(slot);
     if (!may_hold_tensor(*type->getAttribute(slot))) return;
     auto& info = script_.modules.attributes[{object.get(), slot}];
-    const auto name = path(address, type->getAttributeName(slot));
+    const auto name = path_below(address, type->getAttributeName(slot));
     if (value.isTensor() && value.toTensor().defined()) {
       const auto& tensor = value.toTensor();
       if (type->is_buffer(slot))
@@ -200,30 +195,14 @@ class ModuleWalk {
       script_.modules.known_tensors.insert_or_assign(tensor.unsafeGetTensorImpl(), Prov::param(row));
       return row;
     }
-    const auto row = static_cast<std::uint32_t>(params.address.size());
-    params.address.push_back(strings.intern(name));
-    params.all_addresses.push_back(strings.intern(name));
-    params.module.push_back(module);
-    params.kind.push_back(static_cast<std::uint8_t>(kind));
-    params.dtype.push_back(static_cast<std::uint8_t>(dtype_of(tensor)));
-    params.shape.push_back(script_.tables.shapes.intern({tensor.sizes().data(), tensor.sizes().size()}));
-    params.bytes.push_back(tensor.numel() * static_cast<std::int64_t>(tensor.itemsize()));
-    params.trainable.push_back(tensor.requires_grad() ? 1 : 0);
+    const auto row = append_param(script_.tables, tensor, name, module, kind);
     params_.emplace_back(tensor, row);
     script_.modules.known_tensors.insert_or_assign(tensor.unsafeGetTensorImpl(), Prov::param(row));
     return row;
   }
 
   std::int32_t buffer(const at::Tensor& tensor, const std::string& name, std::int32_t module) {
-    auto& buffers = script_.tables.buffers;
-    const auto row = static_cast<std::uint32_t>(buffers.address.size());
-    buffers.address.push_back(script_.tables.strings.intern(name));
-    buffers.module.push_back(module);
-    buffers.dtype.push_back(static_cast<std::uint8_t>(dtype_of(tensor)));
-    buffers.shape.push_back(script_.tables.shapes.intern({tensor.sizes().data(), tensor.sizes().size()}));
-    buffers.bytes.push_back(tensor.numel() * static_cast<std::int64_t>(tensor.itemsize()));
-    buffers.num_versions.push_back(0);
-    buffers.last_op.push_back(-1);
+    const auto row = append_buffer_row(script_.tables, tensor, name, module);
     script_.modules.buffers.push_back(tensor);
     script_.modules.known_tensors.insert_or_assign(tensor.unsafeGetTensorImpl(), Prov::buffer(row));
     if (tensor.unsafeGetTensorImpl()->has_storage()) {
@@ -245,36 +224,6 @@ std::string mode_of(const StaticTables& tables, bool traced) {
   }
   if (training && eval) return "mixed";
   return training ? "train" : (eval ? "eval" : "baked");
-}
-
-std::string main_dtype(const StaticTables& tables) {
-  std::map<std::uint8_t, std::int64_t> bytes;
-  for (std::size_t row = 0; row < tables.params.dtype.size(); ++row)
-    bytes[tables.params.dtype[row]] += tables.params.bytes[row];
-  if (bytes.empty()) return {};
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
-  return std::string(short_name(static_cast<DType>(most->first)));
-}
-
-/// Dtypes and ranks of the example inputs of a trace; the sizes are examples only.
-void read_traced_inputs(const ModelRequest& request, Signature& signature) {
-  try {
-    caffe2::serialize::PyTorchStreamReader reader(request.path);
-    const auto value = torch::jit::readArchiveAndTensors("traced_inputs", "", "traced_inputs/", std::nullopt,
-                                                         std::nullopt, c10::Device(c10::kCPU), reader);
-    if (!value.isGenericDict()) return;
-    const auto entry = value.toGenericDict().find(request.method);
-    if (entry == value.toGenericDict().end() || !entry->value().isTuple()) return;
-    const auto& elements = entry->value().toTupleRef().elements();
-    for (std::size_t i = 0; i < elements.size() && i < signature.arguments.size(); ++i) {
-      if (!elements[i].isTensor()) continue;
-      const auto& tensor = elements[i].toTensor();
-      signature.arguments[i].expected.dtype = dtype_of(tensor);
-      signature.arguments[i].expected.sizes = std::vector<std::int64_t>(static_cast<std::size_t>(tensor.dim()), -1);
-    }
-  } catch (const std::exception&) {
-    // What a file says of its example inputs is a help, not a condition: without it the operator that raised speaks.
-  }
 }
 
 Signature signature_of(const torch::jit::Function& function) {
@@ -347,39 +296,16 @@ void lower_all(LoadedScript& script, const ModelRequest& request, Lowering& lowe
 
 }  // namespace
 
-std::vector<std::string> known_operator_names() {
-  std::set<std::string> names;
-  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) names.insert(name.name);
-  for (const auto& op : torch::jit::getAllOperators()) names.insert(op->schema().name());
-  return {names.begin(), names.end()};
-}
-
 std::unique_ptr<LoadedScript> load_script(const ModelRequest& request, CrashSlate* slate) {
   const auto phase = [&](const char* text) {
     if (slate) std::snprintf(slate->phase, sizeof slate->phase, "%s", text);
   };
   phase("reading the archive");
-  bool traced = false;
-  {
-    const auto file = MappedFile::open(request.path);
-    const ZipDirectory zip(file->bytes(), base_name(request.path));
-    const auto scan = scan_torchscript(zip);
-    refuse_unsafe(scan, request);
-    refuse_missing(scan, request);
-    traced = std::ranges::any_of(zip.entries(),
-                                 [](const auto& entry) { return entry.name.ends_with("/traced_inputs.pkl"); });
-  }
+  const CheckedFile file(request);
+  const bool traced = file.is_trace();
   phase("loading the model");
   auto script = std::make_unique<LoadedScript>();
-  try {
-    script->module = torch::jit::load(request.path, c10::Device(request.device));
-  } catch (const c10::Error& error) {
-    refuse_load(request.path, error.what_without_backtrace());
-  } catch (const torch::jit::ErrorReport& error) {
-    refuse_load(request.path, error.what());
-  } catch (const std::exception& error) {
-    refuse_load(request.path, error.what());
-  }
+  file.load([&] { script->module = torch::jit::load(request.path, c10::Device(request.device)); });
   if (request.mode != ModelRequest::Mode::kAsSaved) {
     if (traced) {
       throw Error(ErrorCode::kModeNotAllowed, base_name(request.path) + ": is a trace, whose mode is baked in",
@@ -389,7 +315,7 @@ std::unique_ptr<LoadedScript> load_script(const ModelRequest& request, CrashSlat
   }
   phase("lowering the program");
   ModuleWalk(*script).walk(script->module._ivalue(), "", -1);
-  Lowering lowering(script->program, script->tables);
+  Lowering lowering(script->program, script->tables, c10::Device(request.device));
   lower_all(*script, request, lowering);
   for (const auto& [tensor, row] : lowering.constants()) {
     script->modules.known_tensors.insert_or_assign(tensor.unsafeGetTensorImpl(), Prov::param(row));
@@ -401,7 +327,6 @@ std::unique_ptr<LoadedScript> load_script(const ModelRequest& request, CrashSlat
   info.dtype = main_dtype(script->tables);
   info.signature = signature_of(*script->module.type()->findMethod(request.method));
   for (const auto* method : script->module.type()->methods()) info.methods.push_back(method->name());
-  if (traced) read_traced_inputs(request, info.signature);
   script->shared_strings = std::make_shared<const StringPool>(script->tables.strings);
   return script;
 }

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "executor/provenance.h"
 #include "ops/op_semantics.h"
+#include "program/operator_facts.h"
 #include "torchscript/source_frames.h"
 
 namespace tl::lt {
@@ -37,31 +38,6 @@ struct Lowering::Scope {
 };
 
 namespace {
-
-bool is_host(const c10::Type& type) {
-  switch (type.kind()) {
-    case c10::TypeKind::IntType:
-    case c10::TypeKind::FloatType:
-    case c10::TypeKind::BoolType:
-    case c10::TypeKind::StringType:
-    case c10::TypeKind::NumberType:
-    case c10::TypeKind::ComplexType:
-    case c10::TypeKind::DeviceObjType:
-      return true;
-    case c10::TypeKind::OptionalType:
-    case c10::TypeKind::ListType:
-      return std::ranges::all_of(type.containedTypes(), [](const auto& child) { return is_host(*child); });
-    default:
-      return false;
-  }
-}
-
-Emit emit_for(const c10::Type& type, bool container) {
-  if (container) return is_host(type) ? Emit::kHost : Emit::kContainer;
-  if (type.kind() == c10::TypeKind::ListType && may_hold_tensor(type)) return Emit::kTensorList;
-  if (may_hold_tensor(type)) return Emit::kTensor;
-  return is_host(type) ? Emit::kHost : Emit::kContainer;
-}
 
 /// True for operations that move values in and out of containers: generic over an element type, or of the JIT registry
 /// alone with a container first.
@@ -123,27 +99,6 @@ ContainerRule rule_for(const c10::FunctionSchema& schema) {
   }
 }
 
-/// The out-of-place form of a pointwise in-place operator with the same arguments, if the dispatcher has one.
-std::optional<c10::OperatorHandle> functional_form(const c10::FunctionSchema& schema) {
-  const auto& name = schema.name();
-  // Comparisons yield bools out of place; what draws random numbers must not run twice.
-  static constexpr std::string_view kOtherResult[] = {
-      "aten::eq_", "aten::ne_",          "aten::lt_",         "aten::le_",          "aten::gt_",
-      "aten::ge_", "aten::logical_and_", "aten::logical_or_", "aten::logical_xor_", "aten::logical_not_"};
-  if (std::ranges::find(kOtherResult, name) != std::end(kOtherResult)) return {};
-  if (name.empty() || name.back() != '_' || schema.returns().size() != 1 || schema.arguments().empty()) return {};
-  const auto found = c10::Dispatcher::singleton().findSchema({name.substr(0, name.size() - 1), schema.overload_name()});
-  if (!found || !found->hasTag(at::Tag::pointwise) || found->hasTag(at::Tag::nondeterministic_seeded)) return {};
-  const auto& other = found->schema();
-  if (other.arguments().size() != schema.arguments().size() || other.returns().size() != 1 || other.hasAnyAliasInfo()) {
-    return {};
-  }
-  for (std::size_t i = 0; i < other.arguments().size(); ++i) {
-    if (*other.arguments()[i].type() != *schema.arguments()[i].type()) return {};
-  }
-  return found;
-}
-
 std::size_t list_length(const Value* value) {
   const auto* node = value->node();
   if (node->kind() == prim::ListConstruct) return node->inputs().size();
@@ -157,12 +112,6 @@ std::string convolution_name(const Node& node) {
   const auto transposed = torch::jit::toIValue(node.input(6));
   const bool is_transposed = transposed && transposed->isBool() && transposed->toBool();
   return (is_transposed ? "conv_transpose" : "conv") + std::to_string(rank == 0 ? 2 : rank) + "d";
-}
-
-std::string place_of(const StaticTables& tables, std::int32_t site) {
-  if (site < 0) return {};
-  const auto row = static_cast<std::size_t>(site);
-  return std::string(tables.strings[tables.call_sites.file[row]]) + ":" + std::to_string(tables.call_sites.line[row]);
 }
 
 /// Names that the source gives the outputs. Serialised code numbers what has none (`_3`), and tells equal names apart
@@ -222,7 +171,9 @@ void Lowering::lower_block(const torch::jit::Block& block, Block& out, Scope& sc
 void Lowering::lower_constant(const Node& node, Scope& scope) {
   const auto* output = node.output();
   const auto slot = scope.slot(output);
-  const auto value = torch::jit::toIValue(output).value_or(c10::IValue());
+  auto value = torch::jit::toIValue(output).value_or(c10::IValue());
+  // A file that was saved on another device runs on this one; what it makes there, it makes here.
+  if (value.isDevice() && !value.toDevice().is_cpu() && !value.toDevice().is_meta()) value = device_;
   scope.function.constants.emplace_back(slot, value);
   scope.constant_text.emplace(output, text_of(value));
   if (value.isTensor() && value.toTensor().defined()) {
@@ -234,18 +185,8 @@ std::uint32_t Lowering::constant_row(const at::Tensor& tensor) {
   for (const auto& [known, row] : constants_) {
     if (known.is_same(tensor)) return row;
   }
-  auto& params = tables_.params;
-  const auto row = static_cast<std::uint32_t>(params.address.size());
-  const auto address = tables_.strings.intern("CONSTANTS.c" + std::to_string(constants_.size()));
-  params.address.push_back(address);
-  params.all_addresses.push_back(address);
-  params.module.push_back(-1);
-  params.kind.push_back(static_cast<std::uint8_t>(ParamKind::kConstant));
-  params.dtype.push_back(static_cast<std::uint8_t>(dtype_of(tensor)));
-  const auto sizes = tensor.sizes();
-  params.shape.push_back(tables_.shapes.intern({sizes.data(), sizes.size()}));
-  params.bytes.push_back(static_cast<std::int64_t>(tensor.numel()) * static_cast<std::int64_t>(tensor.itemsize()));
-  params.trainable.push_back(0);
+  const auto row =
+      append_param(tables_, tensor, "CONSTANTS.c" + std::to_string(constants_.size()), -1, ParamKind::kConstant);
   constants_.emplace_back(tensor, row);
   return row;
 }
@@ -288,7 +229,7 @@ bool Lowering::lower_control(const Node& node, Instruction& instruction, Scope& 
     instruction.kind = Kind::kListConstruct;
     instruction.type = output_type;
     const bool constant = std::ranges::all_of(node.inputs(), [&](const auto* value) { return scope.constant(value); });
-    if (is_host(*output_type)) {
+    if (is_host_type(*output_type)) {
       instruction.host_list = !constant;
       if (constant) {
         std::string text = "[";
@@ -412,16 +353,10 @@ void Lowering::lower_operator(const Node& node, Instruction& instruction, Scope&
   instruction.operation = op->getOperation(&node);
   instruction.container = is_container_operation(schema, instruction.dispatched);
   if (instruction.container) instruction.container_rule = rule_for(schema);
-  const auto& semantics = op_semantics(schema.name());
-  instruction.hidden_writes = semantics.hidden_writes;
-  instruction.hidden_writes_if = semantics.hidden_writes_if;
-  instruction.uninitialised = semantics.uninitialised;
   const auto tags = op->getTags();
   instruction.random =
       instruction.dispatched && std::ranges::find(tags, at::Tag::nondeterministic_seeded) != tags.end();
-  const auto ns = node.kind().ns().toUnqualString();
-  const std::string_view space(ns);
-  instruction.foreign = space != "aten" && space != "prim" && space != "quantized";
+  set_operator_facts(instruction, schema);
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
     const auto* value = node.input(i);
     const auto position = static_cast<std::uint16_t>(i);
@@ -429,15 +364,6 @@ void Lowering::lower_operator(const Node& node, Instruction& instruction, Scope&
       instruction.tensor_inputs.push_back(position);
     else if (!scope.constant(value))
       instruction.host_inputs.push_back(position);
-    if (!schema.is_vararg() && i < schema.arguments().size()) {
-      const auto* alias = schema.arguments()[i].alias_info();
-      if (alias && alias->isWrite()) instruction.announced_writes.push_back(position);
-    }
-  }
-  instruction.writes = !instruction.announced_writes.empty() || instruction.hidden_writes != 0;
-  if (instruction.announced_writes.size() == 1 && instruction.announced_writes[0] == 0 &&
-      instruction.hidden_writes == 0 && instruction.dispatched && !instruction.foreign) {
-    instruction.functional = functional_form(schema);
   }
   for (const auto* output : node.outputs()) {
     const auto emit = emit_for(*output->type(), instruction.container);
@@ -450,8 +376,6 @@ void Lowering::lower_operator(const Node& node, Instruction& instruction, Scope&
 
 void Lowering::describe(const Node& node, Instruction& instruction, Scope& scope, const std::string& op_name,
                         const std::string& overload, const c10::FunctionSchema* schema) {
-  auto& table = tables_.instructions;
-  instruction.row = static_cast<std::uint32_t>(table.op_name.size());
   const auto func_name = op_name == "aten::_convolution" ? convolution_name(node) : std::string(func_name_of(op_name));
   std::string arguments;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
@@ -464,39 +388,7 @@ void Lowering::describe(const Node& node, Instruction& instruction, Scope& scope
     else
       arguments += (may_hold_tensor(*value->type()) ? "%" : "$") + std::to_string(i);
   }
-  table.op_name.push_back(tables_.strings.intern(op_name));
-  table.overload.push_back(tables_.strings.intern(overload));
-  table.func_name.push_back(tables_.strings.intern(func_name));
-  table.layer_type.push_back(tables_.strings.intern(layer_type_of(func_name)));
-  table.call_site.push_back(instruction.call_site);
-  table.arg_template.push_back(tables_.strings.intern(arguments));
-  table.value_names.push_back(tables_.strings.intern(source_names(node)));
-  std::uint32_t flags = 0;
-  if (!instruction.announced_writes.empty()) flags |= kInstrMutates;
-  if (schema && schema->hasAnyAliasInfo() && instruction.announced_writes.empty()) flags |= kInstrView;
-  if (instruction.random) flags |= kInstrRandom;
-  if (instruction.dispatched) flags |= kInstrDispatched;
-  if (instruction.container) flags |= kInstrContainer;
-  if (instruction.uninitialised) flags |= kInstrUninitialised;
-  if (instruction.hidden_writes != 0) flags |= kInstrHiddenWrites;
-  table.flags.push_back(flags);
-  instruction.where = op_name + " at " + place_of(tables_, instruction.call_site);
-}
-
-std::int32_t Lowering::call_site(const std::string& file, std::int64_t line, std::int64_t column,
-                                 std::int64_t column_end, const std::string& function) {
-  const auto key = file + "\n" + std::to_string(line) + "\n" + std::to_string(column) + "\n" +
-                   std::to_string(column_end) + "\n" + function;
-  const auto [found, fresh] = call_sites_.emplace(key, static_cast<std::int32_t>(tables_.call_sites.file.size()));
-  if (fresh) {
-    auto& table = tables_.call_sites;
-    table.file.push_back(tables_.strings.intern(file));
-    table.line.push_back(static_cast<std::int32_t>(line));
-    table.column.push_back(static_cast<std::int32_t>(column));
-    table.column_end.push_back(static_cast<std::int32_t>(column_end));
-    table.function.push_back(tables_.strings.intern(function));
-  }
-  return found->second;
+  append_instruction(tables_, instruction, {op_name, overload, func_name, arguments, source_names(node)}, schema);
 }
 
 void Lowering::locate(const Node& node, Instruction& instruction, const std::string& function_name) {
@@ -505,9 +397,9 @@ void Lowering::locate(const Node& node, Instruction& instruction, const std::str
     const auto text = original->source() ? original->source()->text_str().str() : std::string();
     if (const auto frames = parse_stack_frames(text); !frames.empty()) {
       // A trace: the text is the Python stack, innermost first, up to the module's own call.
-      instruction.call_site = call_site(frames[0].file, frames[0].line, -1, -1, frames[0].function);
+      instruction.call_site = call_sites_.row(frames[0].file, frames[0].line, -1, -1, frames[0].function);
       for (std::size_t i = frames.size(); i-- > 1;) {
-        instruction.frames.push_back(call_site(frames[i].file, frames[i].line, -1, -1, frames[i].function));
+        instruction.frames.push_back(call_sites_.row(frames[i].file, frames[i].line, -1, -1, frames[i].function));
       }
       return;
     }
@@ -515,10 +407,10 @@ void Lowering::locate(const Node& node, Instruction& instruction, const std::str
   }
   if (const auto place = range.file_line_col()) {
     const auto& [file, line, column] = *place;
-    instruction.call_site = call_site(file, static_cast<std::int64_t>(line), static_cast<std::int64_t>(column),
-                                      static_cast<std::int64_t>(column + range.size()), function_name);
+    instruction.call_site = call_sites_.row(file, static_cast<std::int64_t>(line), static_cast<std::int64_t>(column),
+                                            static_cast<std::int64_t>(column + range.size()), function_name);
   } else {
-    instruction.call_site = call_site("", 0, -1, -1, function_name);
+    instruction.call_site = call_sites_.row("", 0, -1, -1, function_name);
   }
 }
 

@@ -8,26 +8,16 @@
 #include <vector>
 
 #include "program/program.h"
-#include "trace/capture.h"
+#include "program/static_tables.h"
 
 namespace tl::lt {
-
-/// The static tables that lowering fills; copied into every Capture.
-struct StaticTables {
-  StringPool strings;
-  ShapePool shapes;
-  InstructionsTable instructions;
-  CallSitesTable call_sites;
-  ModulesTable modules;
-  ParamsTable params;
-  BuffersTable buffers;
-  std::vector<std::string> unknown_ops;
-};
 
 /// Lowers un-inlined TorchScript graphs to a Program: one Function a method or function, one slot a value.
 class Lowering {
  public:
-  Lowering(Program& program, StaticTables& tables) : program_(program), tables_(tables) {}
+  /// `device`: where the program will run; devices that the file names become it.
+  Lowering(Program& program, StaticTables& tables, c10::Device device)
+      : program_(program), tables_(tables), device_(device), call_sites_(tables) {}
 
   /// The lowered form of a function or method, made on first use. Throws Error(kUnsupportedProgram) for a node kind
   /// that the executor does not run, with its name and place.
@@ -50,15 +40,14 @@ class Lowering {
   void describe(const torch::jit::Node& node, Instruction& instruction, Scope& scope, const std::string& op_name,
                 const std::string& overload, const c10::FunctionSchema* schema);
   void locate(const torch::jit::Node& node, Instruction& instruction, const std::string& function_name);
-  std::int32_t call_site(const std::string& file, std::int64_t line, std::int64_t column, std::int64_t column_end,
-                         const std::string& function);
   std::uint32_t constant_row(const at::Tensor& tensor);
   void mark_last_uses(const torch::jit::Block& block, Block& out, Scope& scope);
 
   Program& program_;
   StaticTables& tables_;
+  c10::Device device_;
   std::unordered_map<const void*, Function*> lowered_;
-  std::unordered_map<std::string, std::int32_t> call_sites_;
+  CallSiteRows call_sites_;
   std::vector<std::pair<at::Tensor, std::uint32_t>> constants_;
 };
 

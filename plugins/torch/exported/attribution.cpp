@@ -1,0 +1,191 @@
+#include "exported/attribution.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+namespace tl::lt {
+namespace {
+
+/// Frames of the exporter itself, between the user's: they say nothing about the model.
+bool is_exporter_frame(const ExportedSourceFrame& frame) {
+  static constexpr std::array<std::string_view, 7> kParts = {
+      "/torch/_dynamo/",    "/torch/_export/",           "/torch/export/", "/torch/fx/",
+      "/torch/_functorch/", "/torch/_higher_order_ops/", "/torch/_ops.py"};
+  if (frame.file.starts_with("<eval_with_key>")) return true;
+  return std::ranges::any_of(kParts, [&](auto part) { return frame.file.find(part) != std::string::npos; });
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+std::string without_call_number(const std::string& fqn) { return fqn.substr(0, fqn.rfind('@')); }
+
+/// Strict exports wrap the root once more inside subgraphs: `_export_root.a` is `a`. nullopt for the wrapper itself.
+std::optional<std::string> real_path(const std::string& path) {
+  static constexpr std::string_view kWrapper = "_export_root";
+  if (path == kWrapper) return std::nullopt;
+  if (path.starts_with(kWrapper) && path[kWrapper.size()] == '.') return path.substr(kWrapper.size() + 1);
+  return path;
+}
+
+}  // namespace
+
+std::vector<std::size_t> names_in_line(std::string_view line, std::string_view func_name) {
+  struct Spelling {
+    std::string_view name;
+    std::string_view text;
+  };
+  static constexpr std::array<Spelling, 8> kSpellings = {{{"add", "+"},
+                                                          {"sub", "-"},
+                                                          {"mul", "*"},
+                                                          {"div", "/"},
+                                                          {"matmul", "@"},
+                                                          {"bitwise_and", "&"},
+                                                          {"bitwise_or", "|"},
+                                                          {"pow", "**"}}};
+  while (func_name.ends_with('_')) func_name.remove_suffix(1);
+  while (func_name.starts_with('_')) func_name.remove_prefix(1);
+  std::vector<std::size_t> found;
+  if (func_name.empty()) return found;
+  for (auto at = line.find(func_name); at != std::string_view::npos; at = line.find(func_name, at + 1)) {
+    const auto end = at + func_name.size();
+    const auto next = line.find_first_not_of('_', end);
+    const bool calls = next != std::string_view::npos && line[next] == '(';
+    if (calls && (at == 0 || !is_word(line[at - 1]))) found.push_back(at);
+  }
+  const auto* spelling = std::ranges::find(kSpellings, func_name, &Spelling::name);
+  if (spelling == kSpellings.end()) return found;
+  const auto text = spelling->text;
+  for (auto at = line.find(text); at != std::string_view::npos; at = line.find(text, at + text.size())) {
+    const bool doubled =
+        text.size() == 1 && ((at + 1 < line.size() && line[at + 1] == text[0]) || (at > 0 && line[at - 1] == text[0]));
+    if (!doubled) found.push_back(at);
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+Attribution::Attribution(const ExportedProgram& program, StaticTables& tables)
+    : program_(program), tables_(tables), call_sites_(tables) {
+  std::unordered_map<std::string, std::string> classes;
+  for (const auto& stack : program.module_stacks) {
+    for (const auto& frame : stack) {
+      const auto path = real_path(frame.path);
+      if (!path) continue;
+      if (auto& name = classes[*path]; name.empty()) name = frame.class_name;
+    }
+  }
+  module_row("", classes[""]);
+  for (const auto& call : program.module_calls) {
+    const auto path = without_call_number(call.fqn);
+    module_row(path, classes[path]);
+  }
+  for (const auto& stack : program.module_stacks) {
+    for (const auto& frame : stack) {
+      if (const auto path = real_path(frame.path)) module_row(*path, classes[*path]);
+    }
+  }
+}
+
+std::int32_t Attribution::module_row(const std::string& path, const std::string& class_name) {
+  if (const auto found = modules_.find(path); found != modules_.end()) return found->second;
+  std::int32_t parent = -1;
+  if (!path.empty()) {
+    const auto dot = path.rfind('.');
+    parent = module_row(dot == std::string::npos ? std::string() : path.substr(0, dot), "");
+  }
+  auto& table = tables_.modules;
+  const auto row = static_cast<std::int32_t>(table.address.size());
+  const auto address = tables_.strings.intern(path.empty() ? "self" : path);
+  const auto dot = class_name.rfind('.');
+  table.address.push_back(address);
+  table.all_addresses.push_back(address);
+  table.class_name.push_back(
+      tables_.strings.intern(dot == std::string::npos ? class_name : class_name.substr(dot + 1)));
+  table.qualified_class.push_back(tables_.strings.intern(class_name));
+  table.parent.push_back(parent);
+  table.training.push_back(2);
+  table.num_calls.push_back(0);
+  modules_.emplace(path, row);
+  return row;
+}
+
+std::int32_t Attribution::owner_of(const std::string& name) const {
+  for (auto dot = name.rfind('.'); dot != std::string::npos && dot > 0; dot = name.rfind('.', dot - 1)) {
+    if (const auto found = modules_.find(name.substr(0, dot)); found != modules_.end()) return found->second;
+  }
+  return 0;
+}
+
+std::int32_t Attribution::site_of(const ExportedSourceFrame& frame) {
+  const bool columns = frame.column > 0 && frame.column_end >= frame.column;
+  return call_sites_.row(frame.file, frame.line, columns ? static_cast<std::int64_t>(frame.column) - 1 : -1,
+                         columns ? static_cast<std::int64_t>(frame.column_end) - 1 : -1, frame.function);
+}
+
+std::vector<Attribution::Frame> Attribution::frames_of(const ExportedNode& node, std::size_t levels) {
+  std::vector<Frame> frames;
+  if (node.source < 0) return frames;
+  const auto& stack = program_.source_stacks[static_cast<std::size_t>(node.source)];
+  const bool all_foreign = std::ranges::all_of(stack, is_exporter_frame);
+  std::int32_t level = -1;
+  for (const auto& frame : stack) {
+    if (!all_foreign && is_exporter_frame(frame)) continue;
+    // A frame of a `forward` begins the next module of the stack, as long as there is one; what is called in between
+    // belongs to the forward it is called from.
+    const bool begins = frame.function == "forward" && level + 1 < static_cast<std::int32_t>(levels);
+    if (begins || level < 0) ++level;
+    frames.push_back({site_of(frame), level, &frame});
+  }
+  return frames;
+}
+
+NodePlace Attribution::place(const ExportedNode& node, const NodePlace& base) {
+  const auto key = std::pair(node.modules, node.source);
+  const bool cached = node.modules >= 0;
+  if (cached) {
+    if (const auto found = places_.find(key); found != places_.end()) return found->second;
+  }
+  NodePlace place;
+  if (node.modules >= 0) {
+    for (const auto& frame : program_.module_stacks[static_cast<std::size_t>(node.modules)]) {
+      if (const auto path = real_path(frame.path)) place.levels.push_back({frame.key, module_row(*path, ""), -1});
+    }
+  }
+  if (place.levels.empty()) place.levels = base.levels;
+  const auto frames = frames_of(node, place.levels.size());
+  const auto innermost = static_cast<std::int32_t>(place.levels.size()) - 1;
+  for (const auto& frame : frames) {
+    for (std::size_t level = 1; level < place.levels.size(); ++level) {
+      // The last frame at or above the parent's level is the line that calls the module.
+      if (frame.level < static_cast<std::int32_t>(level)) place.levels[level].call_site = frame.site;
+    }
+  }
+  if (!frames.empty()) {
+    place.call_site = frames.back().site;
+    for (std::size_t i = 0; i + 1 < frames.size(); ++i) {
+      if (frames[i].level == innermost) place.frames.push_back(frames[i].site);
+    }
+  } else {
+    place.call_site = call_sites_.row("", 0, -1, -1, "forward");
+  }
+  if (cached) places_.emplace(key, place);
+  return place;
+}
+
+std::int32_t Attribution::split_line(const ExportedNode& node, const NodePlace& place, std::string_view func_name,
+                                     std::uint32_t call) {
+  if (node.source < 0) return place.call_site;
+  const auto frames = frames_of(node, place.levels.size());
+  if (frames.empty() || frames.back().source->column > 0) return place.call_site;
+  const auto& frame = *frames.back().source;
+  const auto names = names_in_line(frame.code, func_name);
+  if (names.size() < 2) return place.call_site;
+  const auto count = occurrences_[{call, place.call_site, place.frames, std::string(func_name)}]++;
+  // Columns are not stated: what tells the calls apart is where the name stands in the text of the line.
+  return call_sites_.row(frame.file, frame.line, -1, static_cast<std::int64_t>(names[count % names.size()]),
+                         frame.function);
+}
+
+}  // namespace tl::lt

@@ -1,0 +1,347 @@
+#include <ATen/ATen.h>
+#include <ATen/core/ivalue_inl.h>
+#include <ATen/core/jit_type.h>
+#include <torch/custom_class.h>
+
+#include <algorithm>
+
+#include "bridge/tensor_bridge.h"
+#include "core/error.h"
+#include "exported/constants.h"
+#include "exported/lowering.h"
+
+// Higher-order operators as control flow over the slots of the one flat function: subgraphs are lowered in place, their
+// inputs being the operands themselves. Semantics follow torch/_higher_order_ops/*.py of 2.13 (their dense, eager
+// implementations).
+namespace tl::lt {
+namespace {
+
+constexpr std::uint32_t kNoSlot = 0xffffffff;
+
+/// Values that a list of outputs defines, in order; lists inside are opened.
+void flatten_outputs(const std::vector<ExportedArgument>& outputs, std::vector<const ExportedRef*>& flat) {
+  for (const auto& output : outputs) {
+    if (const auto* list = output.list())
+      flatten_outputs(list->items, flat);
+    else
+      flat.push_back(output.ref());
+  }
+}
+
+}  // namespace
+
+const ExportedGraph& ExportedLowering::graph_argument(const ExportedNode& node, std::size_t at) const {
+  const auto* graph = at < node.inputs.size() ? node.inputs[at].argument.graph() : nullptr;
+  if (graph == nullptr) fail(node, "has no graph as argument " + std::to_string(at));
+  return *graph;
+}
+
+ExportedLowering::Operands ExportedLowering::operands_from(const ExportedNode& node, std::size_t first, Scope& scope,
+                                                           Output& out) {
+  Operands operands;
+  for (auto i = first; i < node.inputs.size(); ++i) {
+    const auto& argument = node.inputs[i].argument;
+    if (node.inputs[i].keyword) continue;
+    if (const auto* dict = argument.dict()) {  // of hints_wrapper: keyword arguments of the body
+      for (const auto& item : dict->items) {
+        operands.push_back(input_of(node, item.first, item.second, c10::Argument(item.first, c10::AnyType::get()),
+                                    *out.base, scope, out)
+                               .slot);
+      }
+      continue;
+    }
+    if (argument.list() != nullptr) {
+      const auto more = operands_of_list(node, i, scope, out);
+      operands.insert(operands.end(), more.begin(), more.end());
+      continue;
+    }
+    operands.push_back(
+        input_of(node, "operand", argument, c10::Argument("operand", c10::AnyType::get()), *out.base, scope, out).slot);
+  }
+  return operands;
+}
+
+ExportedLowering::Operands ExportedLowering::operands_of_list(const ExportedNode& node, std::size_t at, Scope& scope,
+                                                              Output& out) {
+  const auto* list = at < node.inputs.size() ? node.inputs[at].argument.list() : nullptr;
+  if (list == nullptr) fail(node, "has no list as argument " + std::to_string(at));
+  Operands operands;
+  for (const auto& item : list->items) {
+    operands.push_back(
+        input_of(node, "operand", item, c10::Argument("operand", c10::AnyType::get()), *out.base, scope, out).slot);
+  }
+  return operands;
+}
+
+ExportedLowering::Operands ExportedLowering::define_outputs(const ExportedNode& node, Scope& scope, Output& out,
+                                                            std::size_t first) {
+  std::vector<const ExportedRef*> flat;
+  flatten_outputs(node.outputs, flat);
+  Operands slots;
+  for (std::size_t i = first; i < flat.size(); ++i) {
+    slots.push_back(flat[i] ? define(flat[i]->value, scope, out) : new_slot());
+  }
+  return slots;
+}
+
+void ExportedLowering::alias_outputs(const ExportedNode& node, const Operands& slots, Scope& scope, Output& out,
+                                     std::size_t first) {
+  std::vector<const ExportedRef*> flat;
+  flatten_outputs(node.outputs, flat);
+  if (flat.size() - std::min(first, flat.size()) != slots.size()) {
+    fail(node, "lists " + std::to_string(flat.size()) + " outputs, its graph returns " + std::to_string(slots.size()));
+  }
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (flat[first + i] != nullptr) define_as(flat[first + i]->value, slots[i], scope, out);
+  }
+}
+
+ExportedLowering::Operands ExportedLowering::lower_subgraph(const ExportedNode& node, const ExportedGraph& graph,
+                                                            const Operands& operands, const NodePlace& place,
+                                                            Block& block) {
+  if (graph.inputs.size() != operands.size()) {
+    fail(node, "hands " + std::to_string(operands.size()) + " values to " + graph.name + ", which takes " +
+                   std::to_string(graph.inputs.size()));
+  }
+  Scope scope{graph,
+              std::vector<std::uint32_t>(graph.values.size(), kNoSlot),
+              {},
+              std::vector<bool>(graph.values.size(), false)};
+  scope.last_use.assign(graph.values.size(), graph.nodes.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (const auto* ref = graph.inputs[i].ref()) scope.slots[ref->value] = operands[i];
+  }
+  Output out{block, &place, open_.size()};
+  lower_graph(scope, out, graph.name);
+  Operands results;
+  for (const auto& output : graph.outputs) {
+    if (const auto* ref = output.ref()) {
+      results.push_back(slot_of(*ref, scope));
+    } else if (const auto* list = output.list()) {
+      for (const auto& item : list->items)
+        results.push_back(item.ref() ? slot_of(*item.ref(), scope) : literal({}).slot);
+    } else {
+      const auto constant = constant_of(output, c10::AnyType::get(), device_);
+      if (!constant) fail(node, "has a graph that returns no value");
+      results.push_back(literal(*constant).slot);
+    }
+  }
+  return results;
+}
+
+void ExportedLowering::lower_higher_order(const ExportedNode& node, std::string_view name, const NodePlace& place,
+                                          Scope& scope, Output& outer) {
+  Output out{outer.block, &place, outer.base_depth};
+  if (name == "cond") return lower_cond(node, place, scope, out);
+  if (name == "while_loop") return lower_while(node, place, scope, out);
+  if (name == "map_impl") return lower_map(node, place, scope, out);
+  if (name == "scan") return lower_scan(node, place, scope, out);
+  if (name == "associative_scan") return lower_associative_scan(node, place, scope, out);
+  if (name == "wrap_with_set_grad_enabled") return lower_grad_mode(node, place, scope, out);
+  if (name == "wrap_with_autocast") return lower_autocast(node, place, scope, out);
+  if (name == "auto_functionalized") return lower_functionalized(node, false, place, scope, out);
+  if (name == "auto_functionalized_v2") return lower_functionalized(node, true, place, scope, out);
+  if (name == "with_effects") return lower_with_effects(node, place, scope, out);
+  if (name == "call_torchbind") return lower_torchbind_call(node, 0, 0, place, scope, out);
+  if (name == "invoke_subgraph") return lower_inline(node, 0, 2, place, scope, out);
+  // They only hint at how a compiler may treat the body.
+  for (const auto* hint : {"wrap", "tag_activation_checkpoint", "wrap_activation_checkpoint", "strict_mode",
+                           "hints_wrapper", "run_const_graph", "invoke_quant", "invoke_quant_packed"}) {
+    if (name == hint) return lower_inline(node, 0, 1, place, scope, out);
+  }
+  refuse(node, "is a higher-order operator that this engine does not run",
+         "export the model without it; torch.export.export(...).run_decompositions() removes some");
+}
+
+void ExportedLowering::lower_inline(const ExportedNode& node, std::size_t graph_at, std::size_t first_operand,
+                                    const NodePlace& place, Scope& scope, Output& out) {
+  const auto& graph = graph_argument(node, graph_at);
+  const auto operands = operands_from(node, first_operand, scope, out);
+  alias_outputs(node, lower_subgraph(node, graph, operands, place, out.block), scope, out);
+}
+
+void ExportedLowering::lower_grad_mode(const ExportedNode& node, const NodePlace& place, Scope& scope, Output& out) {
+  const auto* enabled = node.inputs.empty() ? nullptr : std::get_if<bool>(&node.inputs[0].argument.data);
+  if (enabled == nullptr) fail(node, "does not say whether gradients are on");
+  emit_mark(InstructionKind::kEnterGrad, "torch::set_grad_enabled", place, out).ints = {*enabled ? 1 : 0};
+  lower_inline(node, 1, 2, place, scope, out);
+  emit_mark(InstructionKind::kLeaveGrad, "torch::set_grad_enabled", place, out);
+}
+
+void ExportedLowering::lower_autocast(const ExportedNode& node, const NodePlace& place, Scope& scope, Output& out) {
+  if (node.inputs.size() < 5) fail(node, "has too few arguments");
+  const auto* type = std::get_if<std::string>(&node.inputs[0].argument.data);
+  const auto* enabled = std::get_if<bool>(&node.inputs[2].argument.data);
+  const auto& dtype = node.inputs[1].argument;
+  const auto* element = std::get_if<ExportedDType>(&dtype.data);
+  if (type == nullptr || enabled == nullptr || (element == nullptr && !dtype.is_none())) {
+    fail(node, "does not say which device, dtype and state it sets");
+  }
+  auto& mark = emit_mark(InstructionKind::kEnterAutocast, "torch::autocast", place, out);
+  // A graph exported on another device runs on this one.
+  mark.name = c10::DeviceTypeName(device_.type(), true);
+  const auto chosen = element ? static_cast<std::int64_t>(element->dtype)
+                              : static_cast<std::int64_t>(device_.is_cpu() ? at::kBFloat16 : at::kHalf);
+  mark.ints = {chosen, *enabled ? 1 : 0};
+  lower_inline(node, 4, 5, place, scope, out);
+  emit_mark(InstructionKind::kLeaveAutocast, "torch::autocast", place, out);
+}
+
+void ExportedLowering::lower_functionalized(const ExportedNode& node, bool second_version, const NodePlace& place,
+                                            Scope& scope, Output& out) {
+  const auto* name = node.inputs.empty() ? nullptr : std::get_if<ExportedOperatorName>(&node.inputs[0].argument.data);
+  const auto operator_name = name ? operator_name_of(name->name) : std::nullopt;
+  const auto op = operator_name ? c10::Dispatcher::singleton().findSchema(*operator_name) : std::nullopt;
+  if (!op) refuse(node, "wraps a function that this engine does not run", "export the model again without it");
+  const auto find = [&](const std::string& key) -> const ExportedArgument* {
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      if (node.inputs[i].name == key) return &node.inputs[i].argument;
+    }
+    return nullptr;
+  };
+  const auto as_input = [&](const ExportedArgument& argument, const c10::TypePtr& type) {
+    return input_of(node, "operand", argument, c10::Argument("operand", type), place, scope, out);
+  };
+  const auto clone = [&](std::uint32_t slot) { return emit_aten("aten::clone", "", {input_at(slot)}, place, out); };
+  Operands clones;
+  if (second_version) {
+    const auto* bases = find("_all_bases");
+    if (bases == nullptr || bases->list() == nullptr) fail(node, "has no list _all_bases");
+    for (const auto& base : bases->list()->items) clones.push_back(clone(as_input(base, c10::TensorType::get()).slot));
+  }
+  // The view of a cloned base that a mutated argument was.
+  const auto view = [&](const std::string& prefix) -> Input {
+    const auto* index = find("_" + prefix + "_base_index");
+    if (index == nullptr) fail(node, "does not say which base '" + prefix + "' is a view of");
+    if (index->is_none()) return literal(c10::IValue());
+    const auto* at = std::get_if<std::int64_t>(&index->data);
+    if (at == nullptr || *at < 0 || static_cast<std::size_t>(*at) >= clones.size()) {
+      fail(node, "names a base of '" + prefix + "' that it does not list");
+    }
+    const auto base = clones[static_cast<std::size_t>(*at)];
+    if (find("_" + prefix + "_alias") != nullptr)
+      return input_at(emit_aten("aten::alias", "", {input_at(base)}, place, out));
+    if (const auto* offset = find("_" + prefix + "_storage_offset")) {
+      const auto* size = find("_" + prefix + "_size");
+      const auto* stride = find("_" + prefix + "_stride");
+      if (size == nullptr || stride == nullptr)
+        fail(node, "states an offset of '" + prefix + "' without size and stride");
+      const auto ints = c10::ListType::ofInts();
+      return input_at(emit_aten("aten::as_strided", "",
+                                {input_at(base), as_input(*size, ints), as_input(*stride, ints),
+                                 as_input(*offset, c10::OptionalType::create(c10::IntType::get()))},
+                                place, out));
+    }
+    if (const auto* dim = find("_" + prefix + "_slice_dim")) {
+      const auto* start = find("_" + prefix + "_slice_start");
+      const auto* end = find("_" + prefix + "_slice_end");
+      if (start == nullptr || end == nullptr) fail(node, "states a slice of '" + prefix + "' without its ends");
+      const auto optional = c10::OptionalType::create(c10::IntType::get());
+      return input_at(emit_aten(
+          "aten::slice", "Tensor",
+          {input_at(base), as_input(*dim, c10::IntType::get()), as_input(*start, optional), as_input(*end, optional)},
+          place, out));
+    }
+    return input_at(base);
+  };
+  const auto& schema = op->schema();
+  std::vector<Input> inputs;
+  for (const auto& argument : schema.arguments()) {
+    const auto* alias = argument.alias_info();
+    const bool mutated = alias != nullptr && alias->isWrite();
+    const auto* given = find(argument.name());
+    if (mutated && second_version) {
+      if (argument.type()->kind() == c10::TypeKind::ListType || find("_" + argument.name() + "_length") != nullptr ||
+          find("_" + argument.name() + "_dtype") != nullptr) {
+        refuse(node, "mutates '" + argument.name() + "', a list or an output tensor, which this engine does not run",
+               "export the model again in the TRAINING dialect, without run_decompositions()");
+      }
+      inputs.push_back(view(argument.name()));
+    } else if (given != nullptr) {
+      auto input = input_of(node, argument.name(), *given, argument, place, scope, out);
+      if (mutated && input.tensor) {
+        input.slot = clone(input.slot);
+        clones.push_back(input.slot);
+      } else if (mutated) {
+        clones.push_back(input.slot);
+      }
+      inputs.push_back(input);
+    } else if (argument.default_value()) {
+      inputs.push_back(literal(*argument.default_value()));
+    } else {
+      fail(node, "gives no value for the argument '" + argument.name() + "'");
+    }
+  }
+  Operands results;
+  for (std::size_t i = 0; i < schema.returns().size(); ++i) results.push_back(new_slot());
+  emit_operator(*op, std::move(inputs), results, place, out);
+  if (results.empty()) results.push_back(literal(c10::IValue()).slot);
+  results.insert(results.end(), clones.begin(), clones.end());
+  alias_outputs(node, results, scope, out);
+}
+
+void ExportedLowering::lower_with_effects(const ExportedNode& node, const NodePlace& place, Scope& scope, Output& out) {
+  const auto* name =
+      node.inputs.size() < 2 ? nullptr : std::get_if<ExportedOperatorName>(&node.inputs[1].argument.data);
+  if (name == nullptr) fail(node, "names no operator");
+  std::vector<const ExportedRef*> flat;
+  flatten_outputs(node.outputs, flat);
+  // Tokens only order effects, which the list of instructions does already.
+  if (!flat.empty() && flat[0] != nullptr) define_as(flat[0]->value, literal(c10::IValue()).slot, scope, out);
+  if (higher_order_name(name->name) == "call_torchbind") return lower_torchbind_call(node, 2, 1, place, scope, out);
+  const auto operator_name = operator_name_of(name->name);
+  const auto op = operator_name ? c10::Dispatcher::singleton().findSchema(*operator_name) : std::nullopt;
+  if (!op) refuse(node, "wraps a function that this engine does not run", "export the model again without it");
+  ExportedNode call;
+  call.target = name->name;
+  call.name = node.name;
+  call.modules = node.modules;
+  call.source = node.source;
+  call.inputs.assign(node.inputs.begin() + 2, node.inputs.end());
+  if (!node.outputs.empty()) call.outputs.assign(node.outputs.begin() + 1, node.outputs.end());
+  lower_operator(call, *op, place, scope, out);
+}
+
+void ExportedLowering::lower_torchbind_call(const ExportedNode& node, std::size_t first, std::size_t first_output,
+                                            const NodePlace& place, Scope& scope, Output& out) {
+  const auto* object = first + 1 < node.inputs.size() ? node.inputs[first].argument.ref() : nullptr;
+  const auto* method = object ? std::get_if<std::string>(&node.inputs[first + 1].argument.data) : nullptr;
+  if (method == nullptr) fail(node, "names no object and method");
+  const auto& class_name = scope.graph.values[object->value].class_name;
+  const auto type = torch::getCustomClass(class_name);
+  const auto* function = type ? type->findMethod(*method) : nullptr;
+  if (function == nullptr) refuse(node, "calls " + class_name + "." + *method + ", which no library registers", "");
+  const auto& schema = function->getSchema();
+  Call call;
+  call.inputs.push_back(input_at(slot_of(*object, scope)));
+  for (auto i = first + 2; i < node.inputs.size(); ++i) {
+    const auto at = i - first - 1;
+    if (at >= schema.arguments().size()) fail(node, "gives too many arguments");
+    call.inputs.push_back(input_of(node, schema.arguments()[at].name(), node.inputs[i].argument, schema.arguments()[at],
+                                   place, scope, out));
+  }
+  for (auto i = call.inputs.size(); i < schema.arguments().size(); ++i) {
+    if (!schema.arguments()[i].default_value()) fail(node, "gives too few arguments");
+    call.inputs.push_back(literal(*schema.arguments()[i].default_value()));
+  }
+  // A method of C++ yields one value: a tuple where it returns several, None where it returns nothing.
+  const auto results = define_outputs(node, scope, out, first_output);
+  const bool several = schema.returns().size() == 1 && schema.returns()[0].type()->kind() == c10::TypeKind::TupleType;
+  call.outputs = {several || results.empty() ? new_slot() : results[0]};
+  call.output_types = {schema.returns().empty() ? c10::TypePtr(c10::NoneType::get()) : schema.returns()[0].type()};
+  for (const auto& argument : schema.arguments()) call.names.push_back(argument.name());
+  call.text = {"torchbind::" + demangle(class_name) + "." + *method, "", *method, "", ""};
+  const auto whole = call.outputs[0];
+  auto& instruction = emit(std::move(call), place, out, [function](torch::jit::Stack& stack) {
+    const_cast<torch::jit::Function*>(function)->run(stack);
+  });
+  instruction.foreign = true;
+  if (!several) return;
+  auto& mark = emit_mark(InstructionKind::kTupleUnpack, "prim::TupleUnpack", place, out);
+  mark.inputs = {whole};
+  mark.input_dies = {false};
+  mark.outputs = results;
+  mark.output_unused.assign(results.size(), false);
+}
+
+}  // namespace tl::lt
