@@ -253,7 +253,7 @@ void print_error(Context& context, const Error& error) {
   if (context.format == Format::kJson) {
     context.out.raw(json_error(context.command, error));
   }
-  context.err.line(Style::kError, "error[" + std::string(to_string(error.code)) + "]: ", error.message);
+  context.err.message(Style::kError, "error[" + std::string(to_string(error.code)) + "]: ", error.message);
   const auto print_lines = [&](Style style, const std::string& head, std::string_view lines) {
     while (!lines.empty()) {
       const auto end = lines.find('\n');

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
+
 namespace tl::cli {
 namespace {
 
@@ -15,7 +17,7 @@ std::string json_envelope(std::string_view command, bool ok, const Json& body) {
   envelope["schema"] = "torchlens." + std::string(command.empty() ? "error" : command) + "/1";
   envelope["ok"] = ok;
   for (const auto& [key, value] : body.items()) envelope[key] = value;
-  return envelope.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json_text(std::move(envelope), JsonStyle::kLog);
 }
 
 std::string json_error(std::string_view command, const Error& error) {

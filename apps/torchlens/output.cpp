@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/text.h"
+#include "core/escape.h"
 
 namespace tl::cli {
 namespace {
@@ -32,13 +32,16 @@ void Output::raw(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), file_);
 }
 
-void Output::line(std::string_view text) {
-  if (text.empty()) raw("\n");
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    raw(escape_for_terminal(text.substr(0, end)) + "\n");
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
+void Output::line(std::string_view text) { raw(escape_for_terminal(text) + "\n"); }
+
+void Output::lines(std::string_view text) { raw(text.empty() ? "\n" : escape_lines_for_terminal(text)); }
+
+void Output::message(Style style, std::string_view head, std::string_view text) {
+  const auto end = text.find('\n');
+  line(style, head, text.substr(0, end));
+  while (!text.empty() && text.find('\n') != std::string_view::npos) {
+    text.remove_prefix(text.find('\n') + 1);
+    line("  " + std::string(text.substr(0, text.find('\n'))));
   }
 }
 

@@ -1,24 +1,53 @@
 #include "payload_glance.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "tensor/element.h"
 #include "tensor/statistics.h"
 #include "text_format.h"
 
 namespace tl::cli {
 namespace {
 
-std::string stats_text(const HostTensor& tensor) {
+/// What stored numbers stand for: (stored - zero) * scale.
+struct Quantiser {
+  double scale = 1;
+  double zero = 0;
+};
+
+std::string stats_text(const HostTensor& tensor, const Quantiser& quantiser = {}) {
   const auto stats = compute_stats(tensor);
+  const auto number = [&](double stored) { return format_number((stored - quantiser.zero) * quantiser.scale, 4); };
   std::string text = " n=" + std::to_string(stats.numel);
   if (stats.has_finite()) {
-    text += " [" + format_number(stats.min, 4) + " .. " + format_number(stats.max, 4) +
-            "] mean=" + format_number(stats.mean(), 4) + " sd=" + format_number(stats.stddev(), 4);
+    text += " [" + number(stats.min) + " .. " + number(stats.max) + "] mean=" + number(stats.mean()) +
+            " sd=" + format_number(stats.stddev() * quantiser.scale, 4);
   }
   if (stats.nan > 0) text += " nan=" + std::to_string(stats.nan);
   if (stats.posinf > 0) text += " inf=" + std::to_string(stats.posinf);
   if (stats.neginf > 0) text += " -inf=" + std::to_string(stats.neginf);
   return text;
+}
+
+const HostTensor* part_of(const std::vector<TensorPart>& parts, std::string_view suffix) {
+  const auto found = std::ranges::find(parts, suffix, &TensorPart::suffix);
+  return found == parts.end() || found->tensor.numel() == 0 ? nullptr : &found->tensor;
+}
+
+/// Per tensor: scale, zero point, and the statistics of the values; per channel: those of the stored integers.
+std::string quantised_text(const std::vector<TensorPart>& parts) {
+  const auto* scale = part_of(parts, ".scale");
+  const auto* zero = part_of(parts, ".zero_point");
+  const auto* axis = part_of(parts, ".axis");
+  if (scale == nullptr || zero == nullptr || axis != nullptr) {
+    const auto where =
+        axis == nullptr ? std::string() : " quantised along axis " + format_number(element_as_double(*axis, 0), 4);
+    return where + " stored integers" + stats_text(parts.front().tensor);
+  }
+  const Quantiser quantiser{element_as_double(*scale, 0), element_as_double(*zero, 0)};
+  return " scale " + format_number(quantiser.scale, 4) + " zero point " + format_number(quantiser.zero, 4) + " values" +
+         stats_text(parts.front().tensor, quantiser);
 }
 
 }  // namespace
@@ -35,12 +64,11 @@ std::string payload_glance(const Trace& trace, OpId op) {
   if (tensor->kind() == TensorKind::kOpaque) return type + " (opaque)";
   const auto parts = tensor->to_host();
   if (tensor->kind() == TensorKind::kSparse) {
-    for (const auto& part : parts) {
-      if (part.suffix == ".values") return type + " sparse, of its values:" + stats_text(part.tensor);
-    }
+    if (const auto* values = part_of(parts, ".values")) return type + " sparse, of its values:" + stats_text(*values);
   }
   if (parts.empty()) return type + " (no bytes)";
-  return type + (tensor->kind() == TensorKind::kQuantised ? " stored integers" : "") + stats_text(parts.front().tensor);
+  if (tensor->kind() == TensorKind::kQuantised) return type + quantised_text(parts);
+  return type + stats_text(parts.front().tensor);
 }
 
 }  // namespace tl::cli

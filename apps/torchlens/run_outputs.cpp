@@ -1,10 +1,10 @@
 #include "run_outputs.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 
+#include "core/atomic_dir.h"
+#include "core/escape.h"
 #include "core/output_file.h"
 #include "tensor/safetensors_writer.h"
 #include "tensor/statistics.h"
@@ -89,12 +89,13 @@ std::vector<IoRecord> output_records(const std::vector<OutputValue>& outputs) {
 
 void save_outputs(const std::vector<OutputValue>& outputs, const fs::path& target) {
   std::size_t name_bytes = 0;
-  for (const auto& output : outputs) name_bytes += output.role.size() + 16;
-  TemporaryFile file(target.parent_path() / ("." + target.filename().string() + ".tmp-" + std::to_string(getpid())));
+  for (const auto& output : outputs) name_bytes += escape_invalid_utf8(output.role).size() + 16;
+  TemporaryFile file(temporary_sibling(target));
   SafetensorsWriter writer(file.path(), SafetensorsWriter::header_space(3 * outputs.size(), name_bytes));
   for (const auto& output : outputs) {
     if (output.tensor == nullptr) continue;
-    for (const auto& part : parts_to_write(*output.tensor)) writer.add(output.role + part.suffix, part.tensor);
+    const auto name = escape_invalid_utf8(output.role);  // the format wants UTF-8, the keys of a dict are any bytes
+    for (const auto& part : parts_to_write(*output.tensor)) writer.add(name + part.suffix, part.tensor);
   }
   writer.finish();
   file.move_to(target);

@@ -2,8 +2,11 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "analysis/finite_check.h"
+#include "archive/torchscript_check.h"
+#include "archive/zip_directory.h"
 #include "cli.h"
 #include "core/digest.h"
 #include "core/mapped_file.h"
@@ -29,6 +32,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 ModelRequest request_of(const TraceOptions& options) {
   ModelRequest request;
   request.path = options.model;
+  request.model = options.program;
   request.libraries = options.libraries;
   request.allowed_ops = options.allowed_ops;
   request.method = options.method;
@@ -46,7 +50,9 @@ class TraceRun {
 
   int run() {
     load();
-    const auto bound = bind_inputs(session_->info().signature, plan_.given);
+    const auto& signature = session_->info().signature;
+    const auto bound = bind(signature);
+    const InterruptScope scope;  // until the recording is in place: from here on there is something to keep
     execute(bound);
     fill_facts(bound);
     set_phase(slate_, "postprocessing");
@@ -56,6 +62,7 @@ class TraceRun {
     if (!trace_.finished) return 0;
     check_finite(trace_);
     write();
+    note_late_interrupt();
     report();
     return exit_code();
   }
@@ -66,6 +73,16 @@ class TraceRun {
     const auto start = Clock::now();
     session_ = engine_.load(request_of(options_));
     load_seconds_ = seconds_since(start);
+  }
+
+  /// What was given; where nothing was, the example call that the file stores.
+  BoundInputs bind(const Signature& signature) {
+    const auto& stored = session_->info().stored_arguments;
+    if (!plan_.given.empty() || stored.empty()) {
+      return bind_inputs(signature, plan_.given, read_stated_inputs(plan_.file.path, signature));
+    }
+    context_.err.line(Style::kHint, "note: ", "no --input given: the example inputs stored in the file are used");
+    return {stored, std::vector<bool>(stored.size(), true)};
   }
 
   void execute(const BoundInputs& bound) {
@@ -79,15 +96,14 @@ class TraceRun {
     request.witness = options_.witness;
     Progress progress(context_, slate_);
     request.progress = [&](std::size_t events) { progress(events); };
-    const InterruptScope scope;
     try {
       result_ = session_->run(request, capture_);
     } catch (const Interrupted& stop) {
-      stopped_by_ = stop.signal;
-      by_time_limit_ = stop.by_time_limit;
+      stopped_by_ = stop;
       note_interrupt(stop.what());
     }
     progress.finish();
+    for (const auto& note : result_.notes) context_.err.line(Style::kHint, "note: ", note);
     slate_.events = capture_.events.size();
   }
 
@@ -100,13 +116,21 @@ class TraceRun {
     if (outcome.n_ops_committed == 0) outcome.n_ops_committed = static_cast<std::int64_t>(capture_.events.size());
   }
 
+  /// The model ended by itself; what came after it was let finish.
+  void note_late_interrupt() {
+    if (!stopped_by_ && trace_.run.outcome.complete()) stopped_by_ = pending_interrupt();
+  }
+
   void fill_facts(const BoundInputs& bound) {
     const auto& info = session_->info();
     auto& run = capture_.run;
     run.model_file = plan_.file.path.filename().string();
     run.model_kind = info.kind;
     run.model_bytes = static_cast<std::int64_t>(plan_.file.size);
-    run.model_digest = digest_hex(MappedFile::open(plan_.file.path)->bytes());
+    const auto file = MappedFile::open(plan_.file.path);
+    run.model_digest = digest_hex(file->bytes());
+    if (plan_.file.kind == ModelKind::kTorchScript)
+      has_positions_ = has_source_positions(ZipDirectory(file->bytes(), run.model_file));
     run.model_class = info.class_name;
     run.engine = engine_.version();
     run.method = options_.method;
@@ -149,13 +173,22 @@ class TraceRun {
     context_.out.flush();
     print_wrote();
     if (const auto code = error_code()) {
-      context_.err.line(Style::kError, "error[" + std::string(to_string(*code)) + "]: ", error_message());
-      context_.err.line(Style::kBold, "note: ", "the recording up to there is kept in " + plan_.output.string());
+      context_.err.message(Style::kError, "error[" + std::string(to_string(*code)) + "]: ", error_message());
+      const bool whole = trace_.run.outcome.complete();
+      context_.err.line(
+          Style::kBold, "note: ",
+          (whole ? "the recording is complete, in " : "the recording up to there is kept in ") + plan_.output.string());
     }
   }
 
   void print_wrote() {
     if (context_.quiet()) return;
+    if (!has_positions_) {
+      context_.err.line(Style::kBold, "note: ",
+                        trace_.run.model_file +
+                            " stores no source positions (.debug_pkl): places are those of its own code, "
+                            "repeats that a trace unrolled are layers of their own");
+    }
     const auto output = plan_.output.string();
     context_.err.line("wrote   " + output + "   " + format_bytes(written_.bytes));
     if (!options_.save_outputs.empty() && trace_.run.outcome.complete())
@@ -168,21 +201,32 @@ class TraceRun {
                       (key.empty() ? " --layers" : " " + shell_quoted(key)));
   }
 
-  /// nullopt for a complete run, and for one that the supervisor reports.
+  /// nullopt for a run that ended by itself and well.
   std::optional<ErrorCode> error_code() const {
+    if (stopped_by_) {
+      if (stopped_by_->by_time_limit) return ErrorCode::kTimeLimit;
+      const bool by_user = exit_code_of_signal(stopped_by_->signal) == static_cast<int>(ExitCode::kInterrupted);
+      return by_user ? ErrorCode::kInterrupted : ErrorCode::kTerminated;
+    }
+    if (trace_.run.outcome.complete()) return std::nullopt;
+    return ErrorCode::kModelRaised;
+  }
+
+  std::string stop_message() const {
     const auto& outcome = trace_.run.outcome;
-    if (outcome.complete() || by_time_limit_) return std::nullopt;
-    if (outcome.status != "interrupted") return ErrorCode::kModelRaised;
-    return exit_code_of_signal(stopped_by_) == static_cast<int>(ExitCode::kInterrupted) ? ErrorCode::kInterrupted
-                                                                                        : ErrorCode::kTerminated;
+    const std::string what =
+        stopped_by_->by_time_limit
+            ? "the time limit of " + format_duration(parse_seconds("--timeout", options_.timeout)) + " passed"
+            : stopped_by_->what();
+    if (outcome.complete()) return what + " after the model had ended";
+    return what + (outcome.boundary_label.empty() ? "" : " at " + outcome.boundary_label) + " after " +
+           counted(outcome.n_ops_committed, "operation");
   }
 
   std::string error_message() const {
     const auto& outcome = trace_.run.outcome;
     auto text = trace_.run.model_file + ": ";
-    if (outcome.status == "interrupted") {
-      return text + outcome.reason + " after " + counted(outcome.n_ops_committed, "operation");
-    }
+    if (stopped_by_) return text + stop_message();
     text += outcome.error_type.empty() ? "the model raised" : outcome.error_type;
     if (!outcome.boundary_label.empty()) text += " at " + outcome.boundary_label;
     if (outcome.n_ops_committed > 0) text += " after " + counted(outcome.n_ops_committed, "operation");
@@ -190,7 +234,6 @@ class TraceRun {
   }
 
   int exit_code() const {
-    if (by_time_limit_) return static_cast<int>(ExitCode::kTerminated);  // the supervisor makes 124 of it
     const auto code = error_code();
     return code ? static_cast<int>(exit_code_of(*code)) : 0;
   }
@@ -206,8 +249,8 @@ class TraceRun {
   Trace trace_;
   WriteReport written_;
   double load_seconds_ = 0;
-  int stopped_by_ = 0;
-  bool by_time_limit_ = false;
+  bool has_positions_ = true;
+  std::optional<Interrupted> stopped_by_;
 };
 
 }  // namespace

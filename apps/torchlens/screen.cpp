@@ -163,6 +163,8 @@ void print_health(Output& out, const RunInfo& run, const Verification& verificat
   }
 }
 
+}  // namespace
+
 void print_partial(Output& out, const Outcome& outcome) {
   if (outcome.complete()) return;
   std::string text = outcome.status + " in " + outcome.phase;
@@ -171,8 +173,6 @@ void print_partial(Output& out, const Outcome& outcome) {
   if (!reason.empty()) text += "   " + reason.substr(0, reason.find('\n'));
   out.line(Style::kError, "PARTIAL ", text);
 }
-
-}  // namespace
 
 void print_first_screen(Output& out, const Trace& trace, const Verification& verification) {
   const auto summary = summarise(trace);

@@ -22,6 +22,10 @@ void print_first_screen(Output& out, const Trace& trace, const Verification& ver
 /// The same facts as JSON: run, inputs, outputs, modules, totals, health, outcome.
 nlohmann::ordered_json first_screen_json(const Trace& trace, const Verification& verification);
 
+/// The line that marks a recording of a run that did not come to its end; nothing for one that did.
+void print_partial(Output& out, const Outcome& outcome);
+nlohmann::ordered_json outcome_json(const Outcome& outcome);
+
 /// One line a Layer: label, module, output, passes, time, saved.
 void print_layer_table(Output& out, const Trace& trace);
 nlohmann::ordered_json layer_table_json(const Trace& trace);

@@ -64,19 +64,6 @@ Json health_json(const Health& health) {
           {"state_changed", health.state_changed}};
 }
 
-Json outcome_json(const Outcome& outcome) {
-  Json item = {{"status", outcome.status}};
-  if (outcome.complete()) return item;
-  item.update({{"phase", outcome.phase},
-               {"origin", outcome.origin},
-               {"reason", outcome.reason},
-               {"error_type", outcome.error_type},
-               {"boundary_kind", outcome.boundary_kind},
-               {"boundary_label", outcome.boundary_label},
-               {"n_ops_committed", outcome.n_ops_committed}});
-  return item;
-}
-
 Json modules_json(const Trace& trace, const TraceSummary& summary) {
   Json list = Json::array();
   for (const auto& row : summary.rows) {
@@ -98,6 +85,19 @@ Json modules_json(const Trace& trace, const TraceSummary& summary) {
 }
 
 }  // namespace
+
+Json outcome_json(const Outcome& outcome) {
+  Json item = {{"status", outcome.status}};
+  if (outcome.complete()) return item;
+  item.update({{"phase", outcome.phase},
+               {"origin", outcome.origin},
+               {"reason", outcome.reason},
+               {"error_type", outcome.error_type},
+               {"boundary_kind", outcome.boundary_kind},
+               {"boundary_label", outcome.boundary_label},
+               {"n_ops_committed", outcome.n_ops_committed}});
+  return item;
+}
 
 Json first_screen_json(const Trace& trace, const Verification& verification) {
   const auto summary = summarise(trace);

@@ -5,11 +5,14 @@
 #include "archive/model_kind.h"
 #include "command.h"
 #include "core/error.h"
+#include "engine/known_operators.h"
+#include "engine/registry.h"
 #include "json_output.h"
 #include "model_screen.h"
 #include "record.h"
 #include "screen.h"
 #include "select/lookup.h"
+#include "text_format.h"
 #include "tlspec/manifest.h"
 #include "tlspec/reader.h"
 
@@ -20,22 +23,31 @@ struct ShowOptions {
   std::string path;
   std::string key;
   bool layers = false;
+  bool everything = false;
 };
+
+/// A part of a recording as JSON; that the recording is partial stands in each.
+void print_part(const Trace& trace, nlohmann::ordered_json body, Context& context) {
+  if (!trace.run.outcome.complete()) body["outcome"] = outcome_json(trace.run.outcome);
+  context.out.raw(json_envelope("show", true, body));
+}
 
 void show_record(const Trace& trace, const ShowOptions& options, Context& context) {
   const auto record = record_json(trace, look_up(trace, options.key).value());
   if (context.format == Format::kJson) {
-    context.out.raw(json_envelope("show", true, {{"record", record}}));
+    print_part(trace, {{"record", record}}, context);
   } else {
     print_record(context.out, record);
+    print_partial(context.out, trace.run.outcome);
   }
 }
 
 void show_layers(const Trace& trace, Context& context) {
   if (context.format == Format::kJson) {
-    context.out.raw(json_envelope("show", true, {{"layers", layer_table_json(trace)}}));
+    print_part(trace, {{"layers", layer_table_json(trace)}}, context);
   } else {
     print_layer_table(context.out, trace);
+    print_partial(context.out, trace.run.outcome);
   }
 }
 
@@ -54,16 +66,30 @@ void show_trace(const ShowOptions& options, Context& context) {
   }
 }
 
+/// The command that runs the model, where nothing speaks against it. What reaches outside the process is no suggestion.
+void suggest_trace(Context& context, const std::string& path, const nlohmann::ordered_json& screen) {
+  if (screen.contains("refused") || screen.contains("tree_error") || !screen.contains("unsafe")) return;
+  if (!screen["unsafe"].empty() || screen["methods"].empty()) return;
+  std::string command = "next        torchlens trace " + shell_quoted(path) + " --input FILE";
+  if (screen["signature"].is_null())
+    command += " --method " + shell_quoted(screen["methods"][0]["name"].get<std::string>());
+  if (screen["missing"].is_array() && !screen["missing"].empty()) command += " --load-library FILE";
+  context.err.line(command);
+}
+
 void show_model(const ModelFileInfo& info, const ShowOptions& options, Context& context) {
   if (!options.key.empty() || options.layers) {
     throw Error(ErrorCode::kNotATrace, options.path + ": not a recording, so it has no layers to show",
                 "torchlens trace records one from a model");
   }
-  const auto screen = model_screen(info);
+  const auto known = read_known_operators(executable_directory());
+  const auto screen = model_screen(info, known ? &*known : nullptr);
   if (context.format == Format::kJson) {
     context.out.raw(json_envelope("show", true, screen));
   } else {
-    print_model_screen(context.out, screen);
+    print_model_screen(context.out, screen, options.everything);
+    context.out.flush();
+    if (!context.quiet()) suggest_trace(context, options.path, screen);
   }
 }
 
@@ -87,6 +113,7 @@ Runner add_show_command(CLI::App& app) {
                  "a module (layer1.0), layer (relu_1_2), op (relu_1_2:3), module call (block:2), parameter or buffer")
       ->type_name("");
   app.add_flag("--layers", options->layers, "the table of all layers")->group("Show");
+  app.add_flag("--all", options->everything, "of a model file: the whole module tree and every name")->group("Show");
   return [options](Context& context) { return show(*options, context); };
 }
 

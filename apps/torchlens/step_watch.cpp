@@ -14,7 +14,7 @@ void check_step_options(const StepOptions& options) {
 }
 
 StepWatch::StepWatch(const StepOptions& options, Output& out, Output& err) : options_(options), out_(out), err_(err) {
-  const auto sink = [this](std::string_view text) { out_.line(text); };
+  const auto sink = [this](std::string_view text) { out_.lines(text); };
   for (const auto& name : options.print_after) add(std::make_unique<StepPrinter>(name, false, sink));
   if (options.print_changed) add(std::make_unique<StepPrinter>("all", true, sink));
   if (!options.dump_directory.empty()) add(std::make_unique<StepDumper>(options.dump_directory));
@@ -35,7 +35,7 @@ void StepWatch::finish(const Trace& trace) {
     for (const auto& row : timer_.rows()) err_.line(pad_right(row.step, 24) + format_duration(row.seconds));
     err_.line(pad_right("all steps", 24) + format_duration(timer_.total_seconds()));
   }
-  if (!options_.stop_after.empty() && !trace.finished) out_.line(to_text(trace));
+  if (!options_.stop_after.empty() && !trace.finished) out_.lines(to_text(trace));
 }
 
 }  // namespace tl::cli

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli.h"
+#include "core/atomic_dir.h"
 #include "engine/registry.h"
 #include "engine/supervisor.h"
 #include "postprocess/pipeline.h"
@@ -31,6 +32,9 @@ void add_input_options(CLI::App& app, TraceOptions& options) {
 
 void add_model_options(CLI::App& app, TraceOptions& options) {
   const std::string group = "Model";
+  app.add_option("--model", options.program, "the program to run, of a .pt2 that holds several")
+      ->type_name("NAME")
+      ->group(group);
   app.add_option("--method", options.method, "the method to run")->type_name("NAME")->group(group);
   app.add_flag("--train", options.train, "switch a scripted model to training")->group(group);
   app.add_flag("--eval", options.eval, "switch a scripted model to evaluation")->group(group);
@@ -124,6 +128,10 @@ int trace(const TraceOptions& options, Context& context) {
   SupervisorOptions limits;
   if (!options.timeout.empty()) limits.timeout_seconds = parse_seconds("--timeout", options.timeout);
   if (!options.max_memory.empty()) limits.max_memory_bytes = parse_bytes("--max-memory", options.max_memory);
+  limits.tidy = [&](pid_t child) {
+    remove_temporaries_of(output_path(options), child);
+    if (!options.save_outputs.empty()) remove_temporaries_of(options.save_outputs, child);
+  };
   return supervise(limits, [&](CrashSlate& slate) { return run_child(options, context, slate); });
 }
 

@@ -27,6 +27,7 @@ struct TraceOptions {
   std::string save;  ///< all, none; empty: what the level implies
   std::string level = "portable";
   std::string save_outputs;  ///< FILE.safetensors
+  std::string program;       ///< --model: which program of a file that holds several
   std::string method = "forward";
   bool train = false;
   bool eval = false;

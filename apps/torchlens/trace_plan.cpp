@@ -58,11 +58,6 @@ void check_model(TracePlan& plan) {
                 "torchlens show " + shell_quoted(plan.options.model));
   }
   if (auto refusal = refusal_for(plan.file)) throw std::move(*refusal);
-  if (plan.file.kind == ModelKind::kExportedProgram) {
-    throw Error(ErrorCode::kUnsupportedKind,
-                plan.options.model + ": an exported program (.pt2), which this version does not run yet",
-                "save it by torch.jit.trace or torch.jit.script to run it");
-  }
   if (plan.options.train && plan.options.eval) throw Error(ErrorCode::kUsage, "--train and --eval exclude each other");
 }
 
@@ -82,16 +77,21 @@ fs::path default_output(const fs::path& model) {
   return stem + ".tlspec";
 }
 
+fs::path output_path(const TraceOptions& options) {
+  auto output = options.output.empty() ? default_output(options.model) : fs::path(options.output);
+  while (!output.has_filename() && output.has_parent_path() && output != output.root_path()) {
+    output = output.parent_path();  // `-o run.tlspec/`
+  }
+  return output;
+}
+
 TracePlan plan_trace(const TraceOptions& options) {
   TracePlan plan;
   plan.options = options;
   if (options.model.empty()) throw Error(ErrorCode::kUsage, "no model given", "torchlens trace MODEL --input FILE");
   check_level(plan);
   check_model(plan);
-  plan.output = options.output.empty() ? default_output(options.model) : fs::path(options.output);
-  while (!plan.output.has_filename() && plan.output.has_parent_path() && plan.output != plan.output.root_path()) {
-    plan.output = plan.output.parent_path();  // `-o run.tlspec/`
-  }
+  plan.output = output_path(options);
   if (options.steps.stop_after.empty()) check_target(plan.output, options.force, retry_line(options));
   if (!options.save_outputs.empty()) check_target(options.save_outputs, options.force, retry_line(options));
   for (const auto& library : options.libraries) {
@@ -99,7 +99,7 @@ TracePlan plan_trace(const TraceOptions& options) {
       throw Error(ErrorCode::kLibraryNotLoaded, "--load-library " + library + ": the file cannot be read");
     }
   }
-  for (const auto& input : options.inputs) plan.given.push_back(read_input_option(input));
+  plan.given = read_input_options(options.inputs);
   if (!options.randoms.empty()) {
     plan.given.push_back(make_random_inputs(options.randoms, static_cast<std::uint64_t>(options.seed)));
   }

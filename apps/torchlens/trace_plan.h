@@ -25,6 +25,9 @@ struct TracePlan {
 /// `.tlspec`, in the working directory.
 std::filesystem::path default_output(const std::filesystem::path& model);
 
+/// Where the recording goes: -o without a slash at its end, else default_output.
+std::filesystem::path output_path(const TraceOptions& options);
+
 /// Checks the model's kind, that the outputs can be made, the level against what is saved, and reads the inputs.
 /// Throws Error for the first thing that is wrong.
 TracePlan plan_trace(const TraceOptions& options);
