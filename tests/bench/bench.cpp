@@ -2,6 +2,8 @@
 //   torchlens_bench steady MODEL.ts.pt INPUTS.safetensors [ROUNDS]
 //   torchlens_bench cold plain|none|all MODEL.ts.pt INPUTS.safetensors
 //   torchlens_bench written MODEL.ts.pt INPUTS.safetensors FOLDER
+//   torchlens_bench load_exported MODEL.pt2
+//   torchlens_bench load MODEL.ts.pt [ROUNDS]
 // One line of `name value` pairs each; scripts/bench makes the table.
 #include <malloc.h>
 #include <sys/resource.h>
@@ -18,6 +20,7 @@
 #include "engine/bind_inputs.h"
 #include "engine/engine.h"
 #include "engine/input_files.h"
+#include "plain_load.h"
 #include "postprocess/pipeline.h"
 #include "select/lookup.h"
 #include "tlspec/reader.h"
@@ -190,6 +193,39 @@ int written(tl::Engine& engine, const std::string& model, const std::string& inp
   return 0;
 }
 
+/// Loads an exported program once: time, and the memory that it takes on the way.
+int load_exported(tl::Engine& engine, const std::string& model) {
+  const auto before = resident_kb();
+  tl::ModelRequest request;
+  request.path = model;
+  const auto start = Clock::now();
+  const auto session = engine.load(request);
+  std::printf("load_ms %.3f rss_before_kb %ld peak_kb %ld\n", seconds(start) * 1e3, before, peak_kb());
+  return 0;
+}
+
+/// Loads a file as a run does, with the checks, and as LibTorch does, in turn. The first round warms the page cache and
+/// does not count.
+int loading(tl::Engine& engine, const std::string& model, int rounds) {
+  std::vector<double> checked, plain;
+  for (int i = 0; i <= rounds; ++i) {
+    tl::ModelRequest request;
+    request.path = model;
+    auto start = Clock::now();
+    engine.load(request);
+    const auto with = seconds(start);
+    start = Clock::now();
+    plain_load(model);
+    const auto without = seconds(start);
+    if (i == 0) continue;
+    checked.push_back(with);
+    plain.push_back(without);
+  }
+  std::printf("plain_ms %.3f checked_ms %.3f added %.4f\n", median(plain) * 1e3, median(checked) * 1e3,
+              median(checked) / median(plain) - 1);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -201,8 +237,13 @@ int main(int argc, char** argv) {
   if (arguments.size() == 4 && arguments[0] == "cold") return cold(*engine, arguments[1], arguments[2], arguments[3]);
   if (arguments.size() == 4 && arguments[0] == "written")
     return written(*engine, arguments[1], arguments[2], arguments[3]);
+  if (arguments.size() == 2 && arguments[0] == "load_exported") return load_exported(*engine, arguments[1]);
+  if (arguments.size() >= 2 && arguments[0] == "load") {
+    return loading(*engine, arguments[1], arguments.size() > 2 ? std::stoi(arguments[2]) : 5);
+  }
   std::fprintf(stderr,
-               "usage: torchlens_bench written MODEL INPUTS FOLDER | steady MODEL INPUTS [ROUNDS] | cold "
+               "usage: torchlens_bench load MODEL [ROUNDS] | load_exported MODEL | written MODEL INPUTS FOLDER | "
+               "steady MODEL INPUTS [ROUNDS] | cold "
                "plain|none|all MODEL INPUTS\n");
   return 2;
 }

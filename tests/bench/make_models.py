@@ -119,6 +119,19 @@ class Loop(nn.Module):
         return x
 
 
+class Gigabyte(nn.Module):
+    """Weights of 1 GB in 64 tensors, as large models have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.ParameterList([nn.Parameter(torch.randn(1024, 4096)) for _ in range(64)])
+
+    def forward(self, x):
+        for row in self.rows:
+            x = x + row[0, : x.size(0)]
+        return x
+
+
 def main(out):
     os.makedirs(out, exist_ok=True)
     torch.manual_seed(0)
@@ -133,6 +146,10 @@ def main(out):
         assert list(inspect.signature(model.forward).parameters) == list(inputs)
         torch.jit.script(model.eval()).save(f"{out}/{name}.ts.pt")
         save_file(inputs, f"{out}/{name}.inputs.safetensors")
+        if name != "loop":
+            torch.export.save(torch.export.export(model, tuple(inputs.values())), f"{out}/{name}.pt2")
+    torch.export.save(torch.export.export(Gigabyte(), (torch.randn(64),)), f"{out}/gigabyte.pt2")
+    torch.jit.script(Gigabyte()).save(f"{out}/gigabyte.ts.pt")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Prints the table of figures: `run.py BENCH TORCHLENS FOLDER`. Ratios are of one run on one machine; times are in milliseconds."""
+"""Prints the table of figures: `run.py BENCH TORCHLENS FOLDER [PYTHON]`; PYTHON imports torch, for the rows that compare with it. Ratios are of one run on one machine; times are in milliseconds."""
 
 import os
 import pathlib
@@ -83,9 +83,46 @@ def start_up(torchlens, folder):
     subprocess.run([torchlens, "trace", f"{folder}/cnn.ts.pt", "--input", f"{folder}/cnn.inputs.safetensors", "-o", trace,
                     "--force", "-q"], check=True, stdout=subprocess.DEVNULL)
     row("torchlens show TRACE", f"{wall_ms([torchlens, 'show', trace]):.1f} ms", "<= 15 ms")
+    row("torchlens show MODEL, 0.4 MB", f"{wall_ms([torchlens, 'show', f'{folder}/cnn.ts.pt']):.1f} ms", "<= 15 ms")
+    row("torchlens show MODEL, 47 MB", f"{wall_ms([torchlens, 'show', f'{folder}/resnet.ts.pt']):.1f} ms", "<= 30 ms")
 
 
-def main(bench, torchlens, folder):
+def loading(bench, folder):
+    got = pairs(bench, "load", f"{folder}/gigabyte.ts.pt", "7")
+    row("1 GB file: plain load", f"{got['plain_ms']:.0f} ms", "")
+    row("1 GB file: what the checks add to loading", f"{100 * got['added']:.1f} %", "<= 5 %")
+
+
+EXPORT_LOAD = """
+import sys, time, torch
+torch.export.load(sys.argv[2])
+start = time.perf_counter()
+torch.export.load(sys.argv[1])
+print(time.perf_counter() - start)
+"""
+
+
+def exported(bench, folder, python):
+    """Exported programs against each operator of the same graph called bare."""
+    for name, goal, rounds in (("resnet", 1.10, 11), ("encoder", 1.10, 21), ("cnn", 1.10, 21), ("mlp100", 1.3, 301)):
+        got = pairs(bench, "steady", f"{folder}/{name}.pt2", f"{folder}/{name}.inputs.safetensors", str(rounds))
+        row(f"{name}.pt2: nothing saved : bare run, steady", f"{got['none_ratio']:.3f}", "")
+        row(f"{name}.pt2: all kept : bare run, steady", f"{got['all_ratio']:.3f}", f"<= {goal}")
+    for name in ("resnet", "gigabyte"):
+        model = f"{folder}/{name}.pt2"
+        got = [pairs(bench, "load_exported", model) for _ in range(3)]
+        ours = statistics.median(one["load_ms"] for one in got)
+        grown = (got[0]["peak_kb"] - got[0]["rss_before_kb"]) * 1024
+        row(f"{name}.pt2: load", f"{ours:.0f} ms", "")
+        row(f"{name}.pt2: memory while loading : weights", f"{grown / os.path.getsize(model):.2f}", "<= 1.10")
+        if not python:
+            continue
+        times = [float(subprocess.run([python, "-c", EXPORT_LOAD, model, f"{folder}/cnn.pt2"], check=True,
+                                      capture_output=True, text=True).stdout) * 1e3 for _ in range(3)]
+        row(f"{name}.pt2: load : torch.export.load", f"{ours / statistics.median(times):.3f}", "")
+
+
+def main(bench, torchlens, folder, python=""):
     folder = pathlib.Path(folder)
     os.makedirs(folder, exist_ok=True)
     print(f"{'what':<62} {'figure':>16}   goal")
@@ -94,6 +131,8 @@ def main(bench, torchlens, folder):
     million(bench, folder)
     writing(bench, folder)
     start_up(torchlens, folder)
+    loading(bench, folder)
+    exported(bench, folder, python)
 
 
 main(*sys.argv[1:])

@@ -6,6 +6,8 @@ namespace tl::test {
 
 const std::vector<Difference>& declared_differences() {
   static constexpr auto kSameOperator = "Python's operator calls this function";
+  static constexpr auto kForwardsOnly =
+      "an exported program holds the lines of forwards, not those of torch's functions";
   static const std::vector<Difference> kRows = {
       {"__add__", Effect::kRenamed, "", "add", kSameOperator},
       {"__mul__", Effect::kRenamed, "", "mul", kSameOperator},
@@ -27,6 +29,14 @@ const std::vector<Difference>& declared_differences() {
       {"*", Effect::kOtherState, "", "",
        "tracing runs the model, so a traced file holds a buffer that the model writes as that run left it"},
       {"split", Effect::kPlacedOutside, "", "", "torch.split is Python code that a scripted file does not hold"},
+      {"batch_norm", Effect::kPlacedInForward, "", "", kForwardsOnly},
+      {"conv2d", Effect::kPlacedInForward, "", "", kForwardsOnly},
+      {"dropout", Effect::kPlacedInForward, "", "", kForwardsOnly},
+      {"embedding", Effect::kPlacedInForward, "", "", kForwardsOnly},
+      {"layer_norm", Effect::kPlacedInForward, "", "", kForwardsOnly},
+      {"relu", Effect::kPlacedInForward, "", "", kForwardsOnly},
+      {"relu_", Effect::kPlacedInForward, "", "", kForwardsOnly},
+      {"split", Effect::kPlacedInForward, "", "", kForwardsOnly},
   };
   return kRows;
 }

@@ -9,13 +9,14 @@ namespace tl::test {
 
 /// How a recording of a file may differ from Python's recording of the model it was made from.
 enum class Effect : std::uint8_t {
-  kRenamed,         ///< one Op under another name; this and the next two are about names
-  kSplit,           ///< a chain of Ops, each the first parent of the next; the last has the value
-  kWrittenThrough,  ///< a chain of views and a write through the last of them; the write stands for the changed tensor
-  kLeftOut,         ///< no Op
-  kHandedOn,        ///< the reader hangs on another Op that has the same value
-  kPlacedOutside,   ///< the place is that of an enclosing call
-  kOtherState,      ///< the value is that of a later moment
+  kRenamed,          ///< one Op under another name; this and the next two are about names
+  kSplit,            ///< a chain of Ops, each the first parent of the next; the last has the value
+  kWrittenThrough,   ///< a chain of views and a write through the last of them; the write stands for the changed tensor
+  kLeftOut,          ///< no Op
+  kHandedOn,         ///< the reader hangs on another Op that has the same value
+  kPlacedOutside,    ///< the place is that of an enclosing call
+  kPlacedInForward,  ///< exported programs: the place is that of the call in the forward around
+  kOtherState,       ///< the value is that of a later moment
 };
 
 /// One declared difference. Rules are keyed by operator, never by model; docs/differences.md explains each.

@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "bridge/tensor_bridge.h"
+#include "executor/batched_view.h"
 
 namespace torch::jit {
 void setGraphExecutorOptimize(bool optimize);
@@ -31,8 +32,14 @@ thread_local CallObserver* observer = nullptr;
 thread_local std::function<void()> after_call;
 thread_local std::vector<std::int64_t>* counters = nullptr;
 
+const c10::DispatchKeySet kVmapKeys({c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                                     c10::DispatchKey::FuncTorchDynamicLayerBackMode});
+
+/// Under vmap the copy is of the tensor inside, batch dimensions and all.
 TensorRefPtr copy_of(const at::Tensor& tensor) {
-  return tensor.defined() ? lt::make_tensor_ref(tensor.clone()) : TensorRefPtr();
+  if (!tensor.defined()) return TensorRefPtr();
+  const c10::impl::ExcludeDispatchKeyGuard outside(kVmapKeys);
+  return lt::make_tensor_ref((lt::is_batched(tensor) ? lt::batched_view(tensor).first : tensor).clone());
 }
 
 PlainReturn return_of(const c10::IValue& value, bool keep) {

@@ -9,14 +9,15 @@ extern "C" tl::Engine* torchlens_engine_open();
 
 namespace tl::test {
 
+Engine& engine() {
+  static const std::unique_ptr<Engine> opened(torchlens_engine_open());
+  return *opened;
+}
+
 Trace record_file(const ZooFile& file, std::int64_t seed) {
-  static const std::unique_ptr<Engine> engine(torchlens_engine_open());
-  ModelRequest request;
-  request.path = file.model.string();
-  request.threads = 1;
-  const auto session = engine->load(request);
+  const auto session = engine().load(model_request(file));
   Capture capture;
-  session->run(request_for(file, session->info().signature, seed), capture);
+  session->run(request_for(file, session->info(), seed), capture);
   return run_pipeline(std::move(capture));
 }
 

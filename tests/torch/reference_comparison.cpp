@@ -68,8 +68,13 @@ std::string number_misfit(const char* name, double expected, double actual, doub
 
 }  // namespace
 
-ReferenceComparison::ReferenceComparison(const ReferenceRun& reference, const Trace& trace, bool from_trace)
-    : reference_(reference), trace_(trace), from_trace_(from_trace), matches_(reference.ops.size()) {
+Artifact artifact_named(std::string_view name) {
+  if (name == "script") return Artifact::kScript;
+  return name == "trace" ? Artifact::kTrace : Artifact::kExport;
+}
+
+ReferenceComparison::ReferenceComparison(const ReferenceRun& reference, const Trace& trace, Artifact artifact)
+    : reference_(reference), trace_(trace), artifact_(artifact), matches_(reference.ops.size()) {
   match_all();
 }
 
@@ -202,7 +207,7 @@ bool ReferenceComparison::is_handed_on(OpId expected, OpId actual) const {
   const bool written = static_cast<OpKind>(trace_.ops.kind[expected.index()]) == OpKind::kBuffer &&
                        (trace_.ops.flags[expected.index()] & kOpBufferWrite) != 0;
   const bool in_place = (trace_.ops.flags[actual.index()] & kOpInPlace) != 0;
-  return from_trace_ && written && in_place && parents(trace_, expected) == std::vector{actual};
+  return artifact_ != Artifact::kScript && written && in_place && parents(trace_, expected) == std::vector{actual};
 }
 
 void ReferenceComparison::compare_parents() {
@@ -263,6 +268,16 @@ void ReferenceComparison::compare_params() {
   }
 }
 
+bool ReferenceComparison::is_placed_outside(const ReferenceOp& op, const ReferencePlace& place) const {
+  if (artifact_ == Artifact::kTrace) return false;
+  const bool exported = artifact_ == Artifact::kExport;
+  if (!is_declared(exported ? Effect::kPlacedInForward : Effect::kPlacedOutside, op.func_name)) return false;
+  return std::ranges::any_of(op.places, [&](ReferencePlace around) {
+    if (exported) around.column = -1;
+    return around == place;
+  });
+}
+
 void ReferenceComparison::compare_places() {
   for (std::size_t row = 0; row < matches_.size(); ++row) {
     const auto& op = reference_.ops[row];
@@ -270,9 +285,8 @@ void ReferenceComparison::compare_places() {
     for (const auto part : matches_[row].parts) {
       const auto place = place_of(part);
       auto expected = op.places.back();
-      const bool outside = !from_trace_ && is_declared(Effect::kPlacedOutside, op.func_name);
-      if (outside && std::ranges::find(op.places, place) != op.places.end()) continue;
-      if (from_trace_) expected.column = -1;
+      if (is_placed_outside(op, place)) continue;
+      if (artifact_ != Artifact::kScript) expected.column = -1;
       if (place != expected) misfit(row, "stands at " + text_of(place) + ", not at " + text_of(expected));
     }
   }
@@ -318,7 +332,7 @@ std::string ReferenceComparison::written_misfit(const ReferenceValue& expected, 
 
 const ReferenceValue* ReferenceComparison::moved_on_state(std::size_t row) const {
   const auto& op = reference_.ops[row];
-  if (!from_trace_ || op.kind != OpKind::kBuffer || !op.parents.empty()) return nullptr;
+  if (artifact_ != Artifact::kTrace || op.kind != OpKind::kBuffer || !op.parents.empty()) return nullptr;
   const ReferenceValue* last = nullptr;
   for (auto later = row + 1; later < reference_.ops.size(); ++later) {
     const auto& other = reference_.ops[later];
@@ -366,7 +380,7 @@ void ReferenceComparison::compare_grouping() {
       misfit(row, "is a pass of " + layer_label(trace_, id) + ", by the rule " + reference_.ops[row].layer_label);
     }
     const auto basis = static_cast<GroupingBasis>(trace_.layers.grouping_basis[id.index()]);
-    const bool by_line = reference_.ops[row].kind == OpKind::kOperation && from_trace_;
+    const bool by_line = reference_.ops[row].kind == OpKind::kOperation && artifact_ != Artifact::kScript;
     if (basis != (by_line ? GroupingBasis::kLine : GroupingBasis::kColumns)) misfit(row, "is grouped on another basis");
     if (matches_[row].as_declared) continue;
     const auto passes = trace_.layers.num_passes[id.index()];

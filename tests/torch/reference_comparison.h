@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,12 +13,16 @@
 
 namespace tl::test {
 
+/// What kind of file a recording is of.
+enum class Artifact : std::uint8_t { kScript, kTrace, kExport };
+Artifact artifact_named(std::string_view name);
+
 /// Compares a trace with Python's recording of the same model, op by op, allowing the declared differences and nothing
 /// else. One line a misfit.
 class ReferenceComparison {
  public:
-  /// Walks both recordings in order and pairs their ops. `from_trace`: the file was made by torch.jit.trace.
-  ReferenceComparison(const ReferenceRun& reference, const Trace& trace, bool from_trace);
+  /// Walks both recordings in order and pairs their ops.
+  ReferenceComparison(const ReferenceRun& reference, const Trace& trace, Artifact artifact);
 
   /// Parents, modules, parameters, places, values, grouping and labels.
   void compare_all();
@@ -60,13 +66,15 @@ class ReferenceComparison {
   void compare_grouping();
   void compare_labels();
   ReferencePlace place_of(OpId op) const;
+  /// True if the place is one around the op's, as a rule declares for its function.
+  bool is_placed_outside(const ReferenceOp& op, const ReferencePlace& place) const;
   /// The value that a traced file holds of a buffer which the model writes, at its first read; null elsewhere.
   const ReferenceValue* moved_on_state(std::size_t row) const;
   std::string expected_layer_type(const ReferenceOp& op, OpId part) const;
 
   const ReferenceRun& reference_;
   const Trace& trace_;
-  bool from_trace_;
+  Artifact artifact_;
   std::vector<Match> matches_;  ///< by reference row
   std::vector<Part> part_of_;   ///< by Op
   std::size_t cursor_ = 0;      ///< next Op to pair

@@ -72,6 +72,12 @@ void read_layers(const Json& layers, const std::map<std::string, std::size_t>& r
   }
 }
 
+/// aten::add of aten.add.Tensor, as exported programs call it; other names as they are.
+std::string operator_of(const std::string& name) {
+  if (!name.starts_with("aten.")) return name;
+  return "aten::" + name.substr(5, name.rfind('.') - 5);
+}
+
 }  // namespace
 
 ReferenceRun read_reference_run(const std::filesystem::path& path, const std::string& inputs,
@@ -100,7 +106,9 @@ ReferenceRun read_reference_run(const std::filesystem::path& path, const std::st
     }
     run.modules[module.at("address").get<std::string>()] = {addresses, module.at("num_calls").get<int>()};
   }
-  run.file_ops = json.at("artifacts").at(artifact).at("ops").get<std::vector<std::string>>();
+  for (const auto& name : json.at("artifacts").at(artifact).at("ops")) {
+    run.file_ops.push_back(operator_of(name.get<std::string>()));
+  }
   return run;
 }
 

@@ -65,7 +65,7 @@ struct ReferenceRun {
   std::vector<std::string> file_ops;               ///< aten:: and prim:: names of the file, inlined, in order
 };
 
-/// Reads variant `build/<inputs>` of a reference JSON; `artifact` is script or trace.
+/// Reads variant `build/<inputs>` of a reference JSON; `artifact` is script, trace or export.
 ReferenceRun read_reference_run(const std::filesystem::path& json, const std::string& inputs,
                                 const std::string& artifact);
 

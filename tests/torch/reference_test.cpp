@@ -24,13 +24,17 @@ const fs::path kReference = fs::path(TL_SHARED_DIR) / "reference";
 /// One file run on one set of inputs.
 struct Case {
   std::string model;
-  std::string artifact;  ///< script or trace
+  std::string artifact;  ///< script, trace or export
   std::string inputs;    ///< name of the function that made them: inputs, inputs_elif
   std::string name() const { return model + "_" + artifact + "_" + inputs; }
   friend void PrintTo(const Case& the_case, std::ostream* out) { *out << the_case.name(); }
 };
 
-/// Scripts with every set of inputs, traces with the one they were made with.
+fs::path file_of(const std::string& model, const std::string& artifact) {
+  return kReference / "artifacts" / (model + "." + artifact + (artifact == "export" ? ".pt2" : ".pt"));
+}
+
+/// Scripts with every set of inputs, traces and exports with the one they were made with.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   const fs::path data = fs::path(TL_SOURCE_DIR) / "tests/torch/data";
@@ -42,9 +46,9 @@ std::vector<Case> all_cases() {
     const auto dot = name.find('.');
     const auto model = name.substr(0, dot);
     const auto inputs = dot == std::string::npos ? "inputs" : name.substr(dot + 1);
-    for (const std::string artifact : {"script", "trace"}) {
+    for (const std::string artifact : {"script", "trace", "export"}) {
       const bool own_inputs = artifact == "script" || inputs == "inputs";
-      if (own_inputs && fs::exists(kReference / "artifacts" / (model + "." + artifact + ".pt"))) {
+      if (own_inputs && fs::exists(file_of(model, artifact))) {
         cases.push_back({model, artifact, inputs});
       }
     }
@@ -56,9 +60,9 @@ std::vector<Case> all_cases() {
 Trace record(const Case& the_case) {
   const auto suffix = the_case.inputs == "inputs" ? std::string() : "." + the_case.inputs;
   const fs::path data = fs::path(TL_SOURCE_DIR) / "tests/torch/data";
-  return test::record_file({kReference / "artifacts" / (the_case.model + "." + the_case.artifact + ".pt"),
-                            data / (the_case.model + suffix + ".inputs.safetensors")},
-                           /*seed=*/0);
+  return test::record_file(
+      {file_of(the_case.model, the_case.artifact), data / (the_case.model + suffix + ".inputs.safetensors")},
+      /*seed=*/0);
 }
 
 class Reference : public testing::TestWithParam<Case> {};
@@ -71,7 +75,7 @@ TEST_P(Reference, AgreesWithPython) {
   ASSERT_TRUE(trace.run.outcome.complete()) << trace.run.outcome.reason;
   const auto reference =
       test::read_reference_run(kReference / (the_case.model + ".json"), the_case.inputs, the_case.artifact);
-  test::ReferenceComparison comparison(reference, trace, the_case.artifact == "trace");
+  test::ReferenceComparison comparison(reference, trace, test::artifact_named(the_case.artifact));
   comparison.compare_all();
   EXPECT_THAT(comparison.misfits(), testing::IsEmpty());
   EXPECT_GT(comparison.labels_taken_over(), 0);
@@ -82,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Reference, testing::ValuesIn(all_cases()),
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Reference);
 
 std::vector<std::string> misfits_of(const test::ReferenceRun& reference, const Trace& trace) {
-  test::ReferenceComparison comparison(reference, trace, false);
+  test::ReferenceComparison comparison(reference, trace, test::Artifact::kScript);
   comparison.compare_all();
   return comparison.misfits();
 }
@@ -135,7 +139,7 @@ TEST(DeclaredDifferences, AreNeededAndExplained) {
 
 TEST(ReferenceSetup, EveryModelIsThere) {
   if (!fs::is_directory(kReference)) GTEST_SKIP() << "the folder " << kReference << " beside the project is absent";
-  EXPECT_EQ(all_cases().size(), 29u);  // 13 scripts, 3 of them with further inputs, and 13 traces
+  EXPECT_EQ(all_cases().size(), 40u);  // 13 scripts, 3 of them with further inputs, 13 traces and 11 exports
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::optional<Error> error_of(const ModelRequest& request) {
 }
 
 struct RefusalCase : test::Refusal {};
-void PrintTo(const RefusalCase& refusal, std::ostream* out) { *out << refusal.file; }
+void PrintTo(const RefusalCase& refusal, std::ostream* out) { *out << refusal.file(); }
 
 std::vector<RefusalCase> cases() {
   std::vector<RefusalCase> result;
@@ -46,21 +46,21 @@ class Refusals : public testing::TestWithParam<RefusalCase> {};
 TEST_P(Refusals, AreAsExpected) {
   const auto& expected = GetParam();
   ModelRequest request;
-  request.path = std::string(TL_SHARED_DIR) + "/zoo/" + expected.file;
+  request.path = expected.path.string();
   const auto error = error_of(request);
   ASSERT_TRUE(error) << "was loaded";
   EXPECT_EQ(static_cast<int>(exit_code_of(error->code)), expected.exit_code) << error->message;
   if (!expected.code.empty()) {
     EXPECT_EQ(to_string(error->code), expected.code) << error->message;
   }
-  EXPECT_THAT(error->message, HasSubstr(expected.file));
+  EXPECT_THAT(error->message, HasSubstr(expected.file()));
   EXPECT_THAT(error->message, Not(HasSubstr("\n")));
   for (const auto& name : expected.names) EXPECT_THAT(error->message, HasSubstr(name));
   EXPECT_NE(error->hint, "") << "says what to do";
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, Refusals, testing::ValuesIn(cases()), [](const auto& instance) {
-  return test::case_name({instance.param.file, {}});
+  return test::case_name({instance.param.path, {}});
 });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Refusals);
 

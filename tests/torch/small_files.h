@@ -41,10 +41,11 @@ inline std::vector<ZooFile> oracle_files() {
 
 /// The name of a parameterised case.
 inline std::string case_name(const ZooFile& file) {
-  auto name = file.name();
+  auto name = file.name() + (file.program.empty() ? "" : "_" + file.program);
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name + (file.model.parent_path().filename() == "artifacts" ? "_reference" : "");
+  const auto folder = file.model.parent_path().filename();
+  return name + (folder == "artifacts" ? "_reference" : (folder == "exported" ? "_fixture" : ""));
 }
 
 }  // namespace tl::test
