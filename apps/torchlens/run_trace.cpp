@@ -78,6 +78,7 @@ class TraceRun {
   /// What was given; where nothing was, the example call that the file stores.
   BoundInputs bind(const Signature& signature) {
     const auto& stored = session_->info().stored_arguments;
+    if (plan_.given.empty() && session_->info().stored_refusal) throw Error(*session_->info().stored_refusal);
     if (!plan_.given.empty() || stored.empty()) {
       return bind_inputs(signature, plan_.given, read_stated_inputs(plan_.file.path, signature));
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "engine/input_value.h"
 #include "trace/capture.h"
 
@@ -81,6 +82,7 @@ struct ModelInfo {
   Signature signature;
   std::vector<std::string> methods;
   std::vector<InputValue> stored_arguments;  ///< the example call in the file, one an argument; empty where it has none
+  std::optional<Error> stored_refusal;       ///< why the example call cannot be read, where there is one
 };
 
 /// What to run and record.

@@ -39,7 +39,7 @@ class Case:
                 self.directory = pathlib.Path(directory)
                 self.where = " ".join(run["arguments"])
                 before = len(self.faults)
-                self.check_run(run, number == 0)
+                self.check_run(run, number == 0 and "variant" not in run)
                 print(f"case {self.name}: {self.where}: {'as expected' if len(self.faults) == before else 'NOT as expected'}")
         return self.faults
 

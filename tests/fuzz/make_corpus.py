@@ -185,7 +185,6 @@ def script_sources():
     getattr(self, "save")
 """
     yield "hostile-brackets", "f" + "(" * 300
-    yield "hostile-indent", "".join(" " * i + "if b:\n" for i in range(300))
     yield "hostile-chain", "a" + " + a" * 1100 + "\n"
     yield "hostile-string", 'x = """abc\n'
     yield "hostile-alias", "t = torch\nt.save(x)\n"

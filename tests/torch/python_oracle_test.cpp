@@ -106,6 +106,13 @@ std::vector<std::string> split(std::string_view names) {
   return parts;
 }
 
+/// Names of the tensors that came out, by slot: outputs that an operator leaves out take no slot.
+std::vector<std::string> names_of(const Capture& capture, const CaptureEvent& event) {
+  auto names = split(capture.strings[capture.instructions.value_names[event.instruction]]);
+  if (names.size() > event.num_slots) std::erase(names, "");
+  return names;
+}
+
 /// Names of the values that the lowering makes no Op for: those of higher-order operators are those of their graphs.
 void collect_unrecorded(const ExportedGraph& graph, std::set<std::string>& names) {
   const auto add = [&](const auto& self, const ExportedArgument& argument, const ExportedNode& node) -> void {
@@ -183,7 +190,7 @@ TEST_P(PythonOracle, ValuesAreThoseOfTheOps) {
   for (std::size_t i = 0; i < capture_.events.size(); ++i) {
     const auto& event = capture_.events[i];
     if (event.kind != OpKind::kOperation) continue;
-    const auto names = split(capture_.strings[capture_.instructions.value_names[event.instruction]]);
+    const auto names = names_of(capture_, event);
     if (event.slot >= names.size() || names[event.slot].empty()) continue;
     const auto& name = names[event.slot];
     if (skipped_.contains(name)) continue;

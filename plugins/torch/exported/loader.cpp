@@ -40,7 +40,7 @@ void name_source(InputValue& value, const std::string& source) {
 
 /// The example inputs in the file as arguments of the signature; empty where there are none or they do not fit it.
 std::vector<InputValue> stored_arguments(const ZipDirectory& zip, const ExportedProgram& program,
-                                         const Signature& signature) {
+                                         const Signature& signature, std::optional<Error>& refusal) {
   std::vector<InputValue> stored;
   try {
     const auto sample = read_sample_inputs(zip, program.model_name);
@@ -58,8 +58,11 @@ std::vector<InputValue> stored_arguments(const ZipDirectory& zip, const Exported
       }
     }
     for (auto& value : stored) name_source(value, "the file's example");
-  } catch (const Error&) {
-    return {};  // a help, not a condition: without it the user gives the inputs
+  } catch (const Error& error) {
+    // A help, not a condition: it matters only to who gives no inputs.
+    refusal.emplace(error.code, "the example inputs in the file cannot be read: " + error.message,
+                    "give inputs by --input or --random");
+    return {};
   }
   return stored;
 }
@@ -141,7 +144,7 @@ std::unique_ptr<LoadedExport> load_exported(const ModelRequest& request, CrashSl
   info.dtype = main_dtype(model->tables);
   info.signature = model->interface.signature;
   info.methods = {"forward"};
-  info.stored_arguments = stored_arguments(zip, program, info.signature);
+  info.stored_arguments = stored_arguments(zip, program, info.signature, info.stored_refusal);
   model->shared_strings = std::make_shared<const StringPool>(model->tables.strings);
   return model;
 }

@@ -174,7 +174,7 @@ void ExportedLowering::lower_operator(const ExportedNode& node, const c10::Opera
          "lists " + std::to_string(outputs.size()) + " outputs, its schema has " + std::to_string(returns.size()));
   }
   std::vector<std::uint32_t> slots;
-  std::vector<std::string> names;  // one a tensor or number that the call yields, empty where nobody reads it
+  std::vector<std::string> names;  // one a tensor or number that the call yields; None is none
   std::vector<std::pair<std::uint32_t, const ExportedList*>> unpacked;
   for (std::size_t i = 0; i < returns.size(); ++i) {
     const auto& type = without_optional(*returns[i].type());
@@ -196,8 +196,6 @@ void ExportedLowering::lower_operator(const ExportedNode& node, const c10::Opera
       unpacked.emplace_back(slots.back(), list);
       for (const auto& item : list->items)
         names.push_back(item.ref() ? scope.graph.values[item.ref()->value].name : "");
-    } else {
-      names.emplace_back();
     }
   }
   emit_operator(op, std::move(inputs), slots, place, out, joined(names));
