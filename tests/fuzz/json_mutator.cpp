@@ -41,7 +41,7 @@ Json extreme(const Json& value, Random& random) {
                                      Json::array(),
                                      Json::object(),
                                      Json::array({value}),
-                                     value.is_number_integer() ? Json(value.get<std::int64_t>() + 1) : value};
+                                     value.is_number_integer() ? Json(value.get<std::uint64_t>() + 1) : value};
   return choices[random() % choices.size()];
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -48,11 +49,16 @@ class StoredZip {
   }
 
   static std::uint32_t crc32(std::string_view data) {
+    static const std::array<std::uint32_t, 256> kTable = [] {
+      std::array<std::uint32_t, 256> table{};
+      for (std::uint32_t i = 0; i < table.size(); ++i) {
+        table[i] = i;
+        for (int bit = 0; bit < 8; ++bit) table[i] = table[i] >> 1 ^ (table[i] % 2 != 0 ? 0xedb88320 : 0);
+      }
+      return table;
+    }();
     std::uint32_t crc = 0xffffffff;
-    for (const char c : data) {
-      crc ^= static_cast<std::uint8_t>(c);
-      for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (0xedb88320 & (0U - (crc & 1)));
-    }
+    for (const char c : data) crc = kTable[(crc ^ static_cast<std::uint8_t>(c)) & 0xff] ^ crc >> 8;
     return ~crc;
   }
 

@@ -19,6 +19,7 @@ namespace tl::lt {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::uint32_t kSlowTicks = 1u << 22;  // about a millisecond; until the end of a run durations are ticks
 
 /// The value of a 0-d CPU tensor without calling an operator.
 c10::IValue read_scalar(const at::Tensor& tensor) {
@@ -171,7 +172,9 @@ std::uint32_t Recorder::append(CaptureEvent event, const at::Tensor* tensor, boo
   const auto count = capture_.events.size();
   TL_CHECK(count < Prov::kMaxIndex, "a run is limited to 2^29 events");
   if (options_.slate) options_.slate->events = count;
-  if ((count & 1023) == 0 && options_.progress) options_.progress(count);
+  // Often enough for a request to stop: after so many events, and after every call that took long.
+  const bool slow = event.duration_ns > kSlowTicks;
+  if (options_.progress && (slow || (count & 1023) == 0)) options_.progress(count);
   return static_cast<std::uint32_t>(count - 1);
 }
 

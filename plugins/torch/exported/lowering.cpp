@@ -275,7 +275,12 @@ void ExportedLowering::define_as(std::uint32_t value, std::uint32_t slot, Scope&
 }
 
 std::uint32_t ExportedLowering::slot_of(const ExportedRef& ref, const Scope& scope) const {
-  TL_CHECK(scope.slots[ref.value] != kNoSlot, "a value is defined before it is used");
+  if (scope.slots[ref.value] == kNoSlot) {  // an object that the graph holds as a literal
+    throw Error(
+        ErrorCode::kUnsupportedProgram,
+        file_ + ": the graph uses the object " + scope.graph.values[ref.value].name + ", which is none of its inputs",
+        "export the model with the object as an attribute of the module");
+  }
   return scope.slots[ref.value];
 }
 

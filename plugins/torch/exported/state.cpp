@@ -136,10 +136,13 @@ ExportedState ExportedStateMaker::make(StaticTables* tables,
   KnownTensors params;
   std::uint32_t num_params = 0;
   auto& modules = state.modules;
+  std::unordered_map<std::string_view, const ExportedPayload*> payloads;
+  for (const auto& payload : program_.payloads) payloads.emplace(payload.name, &payload);
   for (std::size_t i = 0; i < program_.input_specs.size(); ++i) {
     const auto& spec = program_.input_specs[i];
     if (spec.kind == Kind::kUserInput || spec.kind == Kind::kConstantInput || spec.kind == Kind::kToken) continue;
-    const auto* payload = program_.find_payload(spec.target);
+    const auto known_payload = payloads.find(spec.target);
+    const auto* payload = known_payload == payloads.end() ? nullptr : known_payload->second;
     if (payload == nullptr) throw Error(ErrorCode::kFileDamaged, file + ": there is no payload for " + spec.target);
     if (!payload->refusal.empty()) {
       throw Error(ErrorCode::kUnsupportedProgram, file + ": " + spec.target + " cannot be read: " + payload->refusal,

@@ -316,7 +316,13 @@ std::unique_ptr<LoadedScript> load_script(const ModelRequest& request, CrashSlat
   phase("lowering the program");
   ModuleWalk(*script).walk(script->module._ivalue(), "", -1);
   Lowering lowering(script->program, script->tables, c10::Device(request.device));
-  lower_all(*script, request, lowering);
+  try {
+    lower_all(*script, request, lowering);
+  } catch (const c10::Error& error) {  // what the file says of its sources is read now
+    refuse_load(request.path, error.what_without_backtrace());
+  } catch (const torch::jit::ErrorReport& error) {
+    refuse_load(request.path, error.what());
+  }
   for (const auto& [tensor, row] : lowering.constants()) {
     script->modules.known_tensors.insert_or_assign(tensor.unsafeGetTensorImpl(), Prov::param(row));
   }
