@@ -34,7 +34,11 @@ class Scan {
 
   static void note(Uses& uses, const std::string& name, const std::string& place) {
     if (name.empty()) return;
-    auto& use = uses.try_emplace(name, ScriptUse{name, "node " + place, 0, 0}).first->second;
+    auto& use = uses[name];
+    if (use.count == 0) {
+      use.name = name;
+      use.file = "node " + place;
+    }
     ++use.count;
   }
 

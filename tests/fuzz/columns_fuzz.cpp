@@ -27,7 +27,7 @@ void walk(const tl::Trace& trace) {
   tl::column_counts(trace);
 }
 
-std::size_t header_end(const std::uint8_t* data, std::size_t size) {
+[[maybe_unused]] std::size_t header_end(const std::uint8_t* data, std::size_t size) {
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes && i < size; ++i) length |= std::uint64_t{data[i]} << (8 * i);
   return size < kLengthBytes || length > size - kLengthBytes ? 0 : kLengthBytes + static_cast<std::size_t>(length);

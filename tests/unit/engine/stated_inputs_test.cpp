@@ -31,7 +31,9 @@ TEST(StatedInputs, NothingOfScriptsAndOtherFiles) {
   EXPECT_TRUE(read_stated_inputs(directory / "a.pt", signature).empty());
   EXPECT_TRUE(read_stated_inputs(directory / "missing.pt", signature).empty());
   const auto script = fs::path(TL_SHARED_DIR) / "zoo/smallconv.ts.pt";
-  if (fs::exists(script)) EXPECT_TRUE(read_stated_inputs(script, signature).empty());
+  if (fs::exists(script)) {
+    EXPECT_TRUE(read_stated_inputs(script, signature).empty());
+  }
 }
 
 }  // namespace
