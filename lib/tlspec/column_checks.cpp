@@ -91,12 +91,17 @@ class Checker {
     check_ranges();
     check_edges();
     check_parents("module_calls.parent_call", trace_.module_calls.parent_call.view());
+    check_one_root("module_calls.parent_call", trace_.module_calls.parent_call.view());
     check_parents("modules.parent", trace_.modules.parent.view());
     check_parents("site_contexts.parent", trace_.site_contexts.parent.view());
     check_parents("branches.parent", trace_.branches.parent.view());
     check_args("args", trace_.args.view(), "ops.args_begin", trace_.ops.args_begin.view());
     check_args("flow_args", trace_.flow_args.view(), "flow.args_begin", trace_.flow.args_begin.view());
     check_list_values();
+    check_sum("params.bytes", trace_.params.bytes.view());
+    check_sum("buffers.bytes", trace_.buffers.bytes.view());
+    check_sum("payloads.bytes", trace_.payloads.bytes.view());
+    check_parameter_sizes();
     check_timing("ops.seconds", trace_.op_seconds.size(), trace_.num_ops());
     check_timing("module_calls.seconds", trace_.module_call_seconds.size(), rows_of("module_calls"));
   }
@@ -215,6 +220,36 @@ class Checker {
   }
 
   /// Following parents ends. Rows usually come after their parents; only where one does not, the chains are walked.
+  void check_one_root(const std::string& name, std::span<const std::int32_t> parents) const {
+    for (std::size_t row = 1; row < parents.size(); ++row) {
+      if (parents[row] < 0) fail_at(name, row, parents[row], "only row 0 has no parent");
+    }
+  }
+
+  // Readers add these up.
+  void check_sum(const std::string& name, std::span<const std::int64_t> values) const {
+    std::int64_t sum = 0;
+    for (std::size_t row = 0; row < values.size(); ++row) {
+      if (values[row] < 0) fail_at(name, row, values[row], "counts are not negative");
+      if (__builtin_add_overflow(sum, values[row], &sum)) fail_at(name, row, values[row], "the sum is above 2^63 - 1");
+    }
+  }
+
+  void check_parameter_sizes() const {
+    std::int64_t sum = 0;
+    for (std::size_t row = 0; row < trace_.params.shape.size(); ++row) {
+      std::int64_t elements = 1;
+      bool overflow = false;
+      for (const std::int64_t size : trace_.shapes[trace_.params.shape[row]]) {
+        overflow = overflow || __builtin_mul_overflow(elements, size, &elements);
+      }
+      if (overflow || __builtin_add_overflow(sum, elements, &sum)) {
+        fail_at("params.shape", row, trace_.params.shape[row],
+                "the parameters up to it have more than 2^63 - 1 elements");
+      }
+    }
+  }
+
   void check_parents(const std::string& name, std::span<const std::int32_t> parents) const {
     std::size_t row = 0;
     while (row < parents.size() && parents[row] < static_cast<std::int64_t>(row)) ++row;

@@ -286,6 +286,31 @@ def archive_seeds():
 LARGE_PROGRAMS = ("asserts", "auto_functionalized_v2", "torch26_cond", "torch213_cond", "torch29_conv_core")
 
 
+# Every kind of argument that the schema has, and the forms that stacks of modules come in.
+ARGUMENT_KINDS = [
+    ("as_none", True), ("as_tensor", {"name": "relu"}), ("as_tensors", [{"name": "relu"}, {"name": "input"}]),
+    ("as_int", -3), ("as_ints", [1, 2]), ("as_int_lists", [[1], []]), ("as_float", 0.5), ("as_floats", ["Infinity", 1.0]),
+    ("as_float_lists", [[0.5]]), ("as_bool", True), ("as_bools", [True, False]), ("as_string", "x"), ("as_strings", ["a", "b"]),
+    ("as_sym_int", {"as_int": 2}), ("as_sym_ints", [{"as_int": 2}, {"as_int": 3}]), ("as_sym_float", {"as_float": 0.5}),
+    ("as_sym_floats", [{"as_float": 1.5}]), ("as_sym_bool", {"as_bool": True}), ("as_sym_bools", [{"as_bool": False}]),
+    ("as_scalar_type", 7), ("as_memory_format", 1), ("as_layout", 7), ("as_device", {"type": "cuda", "index": 1}),
+    ("as_operator", "torch.ops.aten.add.Tensor"), ("as_complex", {"real": 1.0, "imag": -2.0}),
+    ("as_optional_tensor", {"as_tensor": {"name": "relu"}}), ("as_optional_tensor", {"as_none": True}),
+    ("as_optional_tensors", [{"as_none": True}, {"as_tensor": {"name": "relu"}}]),
+    ("as_nested_tensors", [[{"name": "relu"}], []]), ("as_custom_obj", {"name": "_custom_obj_0", "class_fqn": "__torch__.C"}),
+    ("as_string_to_argument", {"a": {"as_int": 1}, "b": {"as_string_to_argument": {"c": {"as_none": True}}}}),
+    ("as_graph", {"name": "sub", "graph": {"inputs": [{"as_tensor": {"name": "y"}}], "outputs": [{"as_tensor": {"name": "y"}}],
+                                           "nodes": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {},
+                                           "is_single_tensor_return": False, "custom_obj_values": {}, "sym_float_values": {}}}),
+]
+MODULE_STACKS = [
+    "L__self__,,m.Net;L__self___layers_0,layers.0,m.Block", "L__self__layers.0@1,layers.0,m.Block",
+    "L['self'],L['self'],m.Net;L['self'].layers[0]['a'],L['self']._modules['x.y'].b,m.Block[int, str]",
+    "140234567890,,m.Net;140234567891@2,layers.slice(1, None, None).0,m.Block", "_export_root,_export_root.sub,m.Net",
+    "_empty_nn_module_stack_from_metadata_hook,,", "a;b,c;;d,e,f,g", "L['self']._modules['a\\'b'].c['d'][12],x,y",
+]
+
+
 def exported_seeds():
     clear("exported_program")
 
@@ -309,6 +334,15 @@ def exported_seeds():
                 parts += [next((archive.read(name) for name in names if name.endswith(ending)), b"")]
             sample = next((archive.read(name) for name in names if "/sample_inputs/" in name), b"")
             put("exported_program", path.name.removesuffix(".pt2"), b"\0".join(parts + ([sample] if len(sample) < 2000 else [])))
+    with zipfile.ZipFile(TESTS / "models/linear.pt2") as archive:
+        program = json.loads(archive.read("linear/models/model.json"))
+    nodes = program["graph_module"]["graph"]["nodes"]
+    for i, (kind, value) in enumerate(ARGUMENT_KINDS):
+        stack = MODULE_STACKS[i % len(MODULE_STACKS)]
+        nodes.append({"target": "torch.ops.aten.relu.default", "inputs": [{"name": "self", "arg": {kind: value}, "kind": 1}],
+                      "outputs": [{"as_tensor": {"name": f"added_{i}"}}], "metadata": {"nn_module_stack": stack},
+                      "is_hop_single_tensor_return": None, "name": f"added_{i}"})
+    put("exported_program", "kinds", json.dumps(shortened(program), separators=(",", ":")))
     for i, spec in enumerate([
         '[1, {"type": "builtins.tuple", "context": "null", "children_spec": []}]',
         '[1, {"type": null, "context": null, "children_spec": []}]',

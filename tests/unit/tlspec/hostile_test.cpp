@@ -238,6 +238,18 @@ TEST_F(TlspecHostile, ContradictingRangesAreRefused) {
   });
   refused("layers.num_passes[0] is 2147483647", [](Trace& t) { t.layers.num_passes.rows()[0] = 2147483647; });
   refused("layers.num_passes[0] is -1", [](Trace& t) { t.layers.num_passes.rows()[0] = -1; });
+  refused("module_calls.parent_call[1] is -1, only row 0 has no parent",
+          [](Trace& t) { t.module_calls.parent_call.rows()[1] = -1; });
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  refused("payloads.bytes[0] is -1, counts are not negative", [](Trace& t) { t.payloads.bytes.rows()[0] = -1; });
+  refused("payloads.bytes[1] is 9223372036854775807, the sum is above", [](Trace& t) {
+    t.payloads.bytes.rows()[0] = 1;
+    t.payloads.bytes.rows()[1] = kMost;
+  });
+  refused("params.bytes[0] is -9, counts are not negative", [](Trace& t) { t.params.bytes.rows()[0] = -9; });
+  refused("the parameters up to it have more than 2^63 - 1 elements", [](Trace& t) {
+    for (auto& shape : t.params.shape.rows()) shape = t.shapes.intern(std::vector{kMost, std::int64_t{2}});
+  });
   refused("payloads.shard[0] is 1, there are 1 tensors files", [](Trace& t) { t.payloads.shard.rows()[0] = 1; });
   refused("ops.slot has 24 rows, the table 25", [](Trace& t) {
     t.ops.slot.rows().pop_back();
