@@ -23,6 +23,7 @@ ARROWS = {
     "replay": "select trace tensor",
     "validate": "replay ops trace tensor",
     "analysis": "select trace tensor",
+    "diff": "ops select trace tensor core",
     "tlspec": "archive trace tensor",
     "render": "trace",
     "serve": "render analysis tlspec trace core",
