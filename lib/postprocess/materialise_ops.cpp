@@ -46,7 +46,7 @@ void move_static_tables(Trace& trace, Capture& capture) {
 /// Gives every column of ops `rows` rows that hold "none", and room for `more`.
 void resize_ops(OpsTable& ops, std::size_t rows, std::size_t more) {
   const auto holds_none = [](std::string_view field) {
-    return field == "instruction" || field == "layer" || field == "branch" || field == "payload" ||
+    return field == "instruction" || field == "layer" || field == "branch" || field == "payload" || field == "sample" ||
            field == "address" || field.find("distance") != std::string_view::npos;
   };
   visit_ops(ops, [&](std::string_view field, auto& column, std::string_view, std::string_view) {

@@ -1,10 +1,10 @@
-// Before: ops.payload counts in the store of the engine, where one tensor may stand several times and orphans have
-// theirs. After: payloads has one row a distinct tensor (same storage, offset, sizes, strides, element type and lazy
-// bits), in order of its first Op, with the encoding that the writer shall use; ops.payload and payload_source count in
-// these rows. Encodings: dense whenever the elements are distinct, however they lie; window when elements share memory
-// (expanded, overlapping) and the block they lie in is no larger than the value; pairs for complex128; empty for
-// uninitialised memory. After remove-orphans, so that islands take nothing with them; near the end, because steps
-// before it do not look at values.
+// Before: ops.payload and ops.sample count in the store of the engine, where one tensor may stand several times and
+// orphans have theirs. After: payloads has one row a distinct tensor (same storage, offset, sizes, strides, element
+// type and lazy bits), in order of its first Op, with the encoding that the writer shall use; ops.payload, ops.sample
+// and payload_source count in these rows. Encodings: dense whenever the elements are distinct, however they lie; window
+// when elements share memory (expanded, overlapping) and the block they lie in is no larger than the value; pairs for
+// complex128; empty for uninitialised memory. After remove-orphans, so that islands take nothing with them; near the
+// end, because steps before it do not look at values.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -112,16 +112,22 @@ class Settling {
 
   void run() {
     auto& payload_of = trace_.ops.payload.rows();
+    auto& sample_of = trace_.ops.sample.rows();
     for (std::size_t op = 0; op < trace_.num_ops(); ++op) {
-      if (payload_of[op] < 0) continue;
-      auto& row = row_of_[static_cast<std::size_t>(payload_of[op])];
-      if (row < 0) row = find_row(op, static_cast<std::uint32_t>(payload_of[op]));
-      payload_of[op] = row;
+      for (auto* id : {&payload_of[op], &sample_of[op]}) {
+        if (*id >= 0) *id = settled(op, *id);
+      }
     }
     trace_.payload_source = std::make_shared<SettledPayloads>(std::move(trace_.payload_source), std::move(kept_));
   }
 
  private:
+  std::int32_t settled(std::size_t op, std::int32_t id) {
+    auto& row = row_of_[static_cast<std::size_t>(id)];
+    if (row < 0) row = find_row(op, static_cast<std::uint32_t>(id));
+    return row;
+  }
+
   std::int32_t shape_code(std::int32_t likely, std::span<const std::int64_t> dims) {
     if (likely >= 0 && std::ranges::equal(trace_.shapes[likely], dims)) return likely;
     return trace_.shapes.intern(dims);

@@ -9,7 +9,7 @@ ColumnGroup group_of_op_column(std::string_view field) {
   if (field == "args_begin") return kArgWords;
   if (field == "layer" || field == "pass_index") return kPasses;
   if (field == "branch") return kBranchOfOp;
-  if (field == "payload") return kPayloadOfOp;
+  if (field == "payload" || field == "sample") return kPayloadOfOp;
   if (field.find("distance") != std::string_view::npos) return kDistances;
   return kOpRows;
 }

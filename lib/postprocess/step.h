@@ -26,7 +26,7 @@ enum ColumnGroup : std::uint32_t {
   kLoopRows = 1u << 11,
   kFlowRows = 1u << 12,     ///< flow without its arguments
   kTimes = 1u << 13,        ///< op_seconds, module_call_seconds
-  kPayloadOfOp = 1u << 14,  ///< ops.payload
+  kPayloadOfOp = 1u << 14,  ///< ops.payload, ops.sample
   kPayloadRows = 1u << 15,
   kDistances = 1u << 16,       ///< the four distance columns of ops
   kBufferVersions = 1u << 17,  ///< buffers.num_versions, buffers.last_op

@@ -1,6 +1,7 @@
 #include "tlspec/column_file.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -105,6 +106,12 @@ struct FlatStrings {
   std::vector<std::byte> bytes;
 };
 
+/// Columns that recordings of earlier builds lack; theirs hold "none" in every row.
+constexpr std::array kAddedLater = {
+    std::string_view("ops.sample"),
+    std::string_view("params.digest"),
+};
+
 class ColumnReader {
  public:
   explicit ColumnReader(const std::filesystem::path& path)
@@ -133,6 +140,11 @@ class ColumnReader {
     Column<T> result;
     map(name, result);
     return result;
+  }
+
+  /// True if the file has no such column and need not have it.
+  bool may_lack(const std::string& name) const {
+    return std::ranges::find(kAddedLater, name) != kAddedLater.end() && !file_.find(name);
   }
 
   /// A 1-D tensor of that dtype.
@@ -193,6 +205,23 @@ void read_shapes(const ColumnReader& reader, ShapePool& pool) {
   pool.restore(begin.view(), dims.view());
 }
 
+/// Gives the columns named as many rows of "none" as their tables have.
+void fill_lacking(Trace& trace, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  for_each_table(trace, [&](std::string_view table, auto& rows, auto&& visit) {
+    std::size_t count = 0;
+    visit(rows, [&](std::string_view, const auto& column, std::string_view, std::string_view) {
+      count = std::max(count, column.size());
+    });
+    visit(rows, [&](std::string_view field, auto& column, std::string_view unit, std::string_view meaning) {
+      if (std::ranges::find(names, std::string(table) + "." + std::string(field)) == names.end()) return;
+      using Value = std::remove_cvref_t<decltype(column[0])>;
+      const bool none = unit == "string" || meaning.find("-1") != std::string_view::npos;
+      column.resize(count, none ? static_cast<Value>(-1) : Value{});
+    });
+  });
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> column_counts(const Trace& trace) {
@@ -229,11 +258,18 @@ SafetensorsWriter::Written write_columns(const std::filesystem::path& path, cons
 
 void read_columns(const std::filesystem::path& path, Trace& trace) {
   const ColumnReader reader(path);
+  std::vector<std::string> lacking;
   for_each_table(trace, [&](std::string_view table, auto& rows, auto&& visit) {
     visit(rows, [&](std::string_view field, auto& column, std::string_view, std::string_view) {
-      reader.map(std::string(table) + "." + std::string(field), column);
+      const auto name = std::string(table) + "." + std::string(field);
+      if (reader.may_lack(name)) {
+        lacking.push_back(name);
+      } else {
+        reader.map(name, column);
+      }
     });
   });
+  fill_lacking(trace, lacking);
   read_strings(reader, trace.strings);
   read_shapes(reader, trace.shapes);
   reader.map("args", trace.args);

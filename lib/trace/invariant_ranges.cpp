@@ -61,8 +61,9 @@ class RangeChecker {
     if (unit == "index into flow_args") count = static_cast<std::int64_t>(trace_.flow_args.size());
     if (unit.starts_with(kRowOf)) count = static_cast<std::int64_t>(rows_[unit.substr(kRowOf.size())]);
     if (count < 0) return;
-    // Until payloads are settled, ops.payload counts in the payload source of the engine.
-    if (table == "ops" && field == "payload" && !trace_.finished && rows_["payloads"] == 0) return;
+    // Until payloads are settled, ops.payload and ops.sample count in the payload source of the engine.
+    if (table == "ops" && (field == "payload" || field == "sample") && !trace_.finished && rows_["payloads"] == 0)
+      return;
     const bool boundary = std::ranges::find(kBoundaries, field) != kBoundaries.end();
     for (std::size_t row = 0; row < column.size(); ++row) {
       const auto value = static_cast<std::int64_t>(column[row]);

@@ -224,9 +224,10 @@ void check_payloads(const Trace& trace, Findings& findings) {
   if (rows == 0) return;
   std::vector<std::int32_t> first(rows, -1);
   for (std::size_t op = 0; op < trace.num_ops(); ++op) {
-    const auto payload = trace.ops.payload[op];
-    if (payload >= 0 && first[static_cast<std::size_t>(payload)] < 0) {
-      first[static_cast<std::size_t>(payload)] = static_cast<std::int32_t>(op);
+    for (const auto payload : {trace.ops.payload[op], trace.ops.sample[op]}) {
+      if (payload >= 0 && first[static_cast<std::size_t>(payload)] < 0) {
+        first[static_cast<std::size_t>(payload)] = static_cast<std::int32_t>(op);
+      }
     }
   }
   for (std::size_t row = 0; row < rows; ++row) {

@@ -75,6 +75,7 @@ class Generator {
       c.params.shape.push_back(shape());
       c.params.bytes.push_back(64);
       c.params.trainable.push_back(1);
+      c.params.digest.push_back(-1);
       c.buffers.address.push_back(c.strings.intern("bn.mean" + std::to_string(i)));
       c.buffers.module.push_back(1);
       c.buffers.dtype.push_back(static_cast<std::uint8_t>(DType::kF32));

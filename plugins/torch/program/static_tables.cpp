@@ -43,6 +43,7 @@ std::uint32_t append_param(StaticTables& tables, const at::Tensor& tensor, const
   params.shape.push_back(tables.shapes.intern({sizes.data(), sizes.size()}));
   params.bytes.push_back(static_cast<std::int64_t>(tensor.numel()) * static_cast<std::int64_t>(tensor.itemsize()));
   params.trainable.push_back(tensor.requires_grad() ? 1 : 0);
+  params.digest.push_back(-1);
   return row;
 }
 

@@ -165,6 +165,7 @@ class SampleBuilder {
     params.shape.push_back(shape({2, 3}));
     params.bytes.push_back(24);
     params.trainable.push_back(1);
+    params.digest.push_back(-1);
     auto& buffers = trace_.buffers;
     buffers.address.push_back(text("encoder.mean"));
     buffers.module.push_back(1);
@@ -231,6 +232,7 @@ class SampleBuilder {
     ops.edge_begin.push_back(static_cast<std::int32_t>(trace_.edges.parent.size()));
     ops.args_begin.push_back(static_cast<std::int32_t>(trace_.args.size()));
     ops.payload.push_back(-1);
+    ops.sample.push_back(-1);
     ops.address.push_back(address.empty() ? -1 : text(address));
     ops.raw_index.push_back(row + 1);
     ops.type_index.push_back(1);
