@@ -69,7 +69,9 @@ def declared_deps(cmake_lists):
 
 
 def sources_of(directory):
-    return sorted(p for p in directory.rglob("*") if p.suffix in SOURCES) if directory.is_dir() else []
+    # What `torchlens recorder` prints is text to this program, and a part of others.
+    return sorted(p for p in directory.rglob("*") if p.suffix in SOURCES and p.parent.name != "recorders") \
+        if directory.is_dir() else []
 
 
 def check_room(root, room, libs):

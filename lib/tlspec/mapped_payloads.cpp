@@ -5,22 +5,9 @@
 #include "core/error.h"
 #include "tlspec/manifest.h"
 #include "tlspec/payload_encoding.h"
+#include "tlspec/stored_tensor.h"
 
 namespace tl {
-namespace {
-
-class StoredTensor : public TensorRef {
- public:
-  StoredTensor(TensorKind kind, std::vector<TensorPart> parts) : kind_(kind), parts_(std::move(parts)) {}
-  TensorKind kind() const override { return kind_; }
-  std::vector<TensorPart> to_host() const override { return parts_; }
-
- private:
-  TensorKind kind_;
-  std::vector<TensorPart> parts_;
-};
-
-}  // namespace
 
 MappedPayloads::MappedPayloads(std::filesystem::path directory, Trace trace, std::size_t shards)
     : directory_(std::move(directory)), trace_(std::move(trace)), shards_(shards) {}

@@ -38,11 +38,18 @@ struct DumpEntry {
   Evidence evidence = Evidence::kFull;
   TensorRefPtr value;  ///< full: the tensor; sampled: 1-d, the elements at sample_positions; else null
   DumpStatistics statistics;
+  bool has_sizes = true;  ///< false: the recording states no shape, and `sizes` is empty
+  bool is_tap = false;    ///< named by whoever recorded it, not the output of a module
+  bool is_op = false;     ///< the output of one operation, and `name` its label (linear_1_3)
+  std::string operation;  ///< its functional name (linear), where is_op and the recording says so
+  std::string module;     ///< the innermost module call around an operation, cell.i2h:1; empty outside or unknown
+  std::string scalar;     ///< inputs that are host values: the value as JSON (3, true, null); empty for tensors
 };
 
 /// A parameter or buffer of the model on the other side.
 struct DumpParam {
   std::string address;
+  std::vector<std::string> other_addresses;  ///< of the same tensor (tied weights)
   DType dtype = DType::kNone;
   std::vector<std::int64_t> sizes;
   std::string digest;  ///< as params.digest (XXH3-128 of the packed elements, hex); empty if unknown

@@ -20,6 +20,7 @@ import zlib
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent
 CORPUS = HERE / "corpus"
+FOREIGN_TENSORS_BYTES = 437
 
 
 def put(target, name, data):
@@ -33,6 +34,41 @@ def put(target, name, data):
 def clear(target):
     for old in (CORPUS / target).glob("seed-*"):
         old.unlink()
+
+
+def foreign_seeds():
+    clear("foreign")
+    references = TESTS / "unit/tlspec/references"
+
+    def entry(key, encoding, dtype, shape):
+        return {"kind": "module", "name": key, "call": 1, "path": "", "dtype": dtype, "shape": shape, "encoding": encoding,
+                "shard": 0, "key": key + ":1"}
+
+    # The sizes are those of the files that the target writes beside the manifest.
+    dump = {"format": "torchlens.tlspec", "version": 1, "kind": "dump", "producer": {"name": "p", "version": "1"},
+            "source": {"runtime": "r", "language": "l"}, "outcome": {"status": "complete", "reason": ""},
+            "parameters": [{"address": "w", "kind": "parameter", "dtype": "f32", "shape": [1], "digest": "0" * 32}],
+            "entries": [entry("a", "dense", "f32", [2, 3]), entry("q", "quantised", "qi8", [2]),
+                        entry("s", "sparse", "f32", [4]), {"kind": "input", "name": "n", "call": 1, "path": "", "scalar": "3"}],
+            "files": [{"name": "tensors-00000.safetensors", "bytes": FOREIGN_TENSORS_BYTES}]}
+    put("foreign", "dump", b"\0" + json.dumps(dump).encode())
+    dump["entries"][0]["key"] = "q:1"
+    put("foreign", "dump-misfit", b"\0" + json.dumps(dump).encode())
+    tensor = {"kind": "out", "label": "relu_1_1:1", "relative_path": "blobs/0000000001.safetensors", "shape": [2, 3],
+              "dtype": "float32", "layout": "strided"}
+    site = {"function_path": "relu", "module_path": "act:1", "layer_label": "relu_1_1"}
+    put("foreign", "python", b"\1" + json.dumps({"tlspec_version": 9, "kind": "trace", "tensors": [tensor], "sites": [site],
+                                                 "model_signature": "m.Net"}).encode())
+    summary = {"metadata": {"engine_name": "e"}, "tensors": [
+        {"name": "a", "shape": [2, 3], "type": "FP32", "statistics": {"min": "nan", "max": 1, "avg": 0.5},
+         "files": {"numpy": "a.npy"}}]}
+    put("foreign", "summary", b"\2" + json.dumps(summary).encode())
+    lines = ('{"module": "a", "tensor": "out[0].k", "step": 0, "abs_mean": 1.5, "shape": [1, 2], "dtype": "torch.float32"}\n'
+             '{"module": "a", "tensor": "out", "step": 1, "sum": NaN, "std": "<error: x>"}\n')
+    put("foreign", "lines", b"\3" + lines.encode())
+    put("foreign", "trtexec", b'\3[{"name": "a", "dimensions": "1x2", "values": [1, 0.5]}]')
+    for name in ("polygraphy.json", "feeds.json", "sparse.pt", "tensors/more.npz", "tensors/tensor_1.npy"):
+        put("foreign", name.split("/")[-1].replace(".", "-"), b"\3" + (references / name).read_bytes())
 
 
 def json_seeds():
@@ -374,6 +410,7 @@ def recorded_seeds(torchlens):
 
 
 def main():
+    foreign_seeds()
     json_seeds()
     literal_seeds()
     npy_seeds()
