@@ -31,6 +31,13 @@ constexpr std::array kCommands = {
                         "torchlens show model.pt",
             .has_json = true,
             .add_to = add_show_command},
+    Command{.name = "recorder",
+            .summary = "print a one-file recorder for the reference side of a comparison, or a reader",
+            .examples = "torchlens recorder python > torchlens_recorder.py\n"
+                        "torchlens recorder cpp -o include/\n"
+                        "torchlens recorder reader > torchlens_reader.py",
+            .has_json = true,
+            .add_to = add_recorder_command},
     Command{.name = "doctor",
             .summary = "say what was found of the installation and what was not",
             .examples = "torchlens doctor\ntorchlens doctor --json",
