@@ -228,7 +228,7 @@ Json program_json(const ExportedProgram& program, const ModelLook& look) {
 
 std::string range_text(const Json& range) {
   const auto bound = [](const Json& value, const char* open) {
-    return value.is_null() ? std::string(open) : value.dump();
+    return value.is_null() ? std::string(open) : value.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
   return range["symbol"].get<std::string>() + " in " + bound(range["min"], "-inf") + ".." + bound(range["max"], "inf");
 }

@@ -71,7 +71,7 @@ struct SiteRef {
 
 /// An argument, element type or other static property that the two sides of a pair do not share.
 struct ArgumentDifference {
-  std::string name;       ///< eps, padding; `dtype`, `shape`, `operator`, `weights`, `module mode` for what is no argument
+  std::string name;  ///< eps, padding; `dtype`, `shape`, `operator`, `weights`, `module mode` for what is no argument
   std::string reference;  ///< the value as text
   std::string subject;
 };
@@ -83,30 +83,30 @@ struct DiffSite {
   MatchBasis basis = MatchBasis::kSiteKey;
   std::vector<ArgumentDifference> arguments;  ///< by position; differences that cannot change a value are left out
 
-  Evidence evidence = Evidence::kShape;              ///< the weaker of the two sides
-  std::optional<TensorComparison> metrics;           ///< full and sampled evidence
-  std::optional<StatsComparison> statistics;         ///< statistics as evidence
-  std::optional<TopKAgreement> top_k;                ///< outputs whose last axis looks like classes
-  std::string worst_reference;                       ///< the worst element as text, on both sides; empty without one
+  Evidence evidence = Evidence::kShape;       ///< the weaker of the two sides
+  std::optional<TensorComparison> metrics;    ///< full and sampled evidence
+  std::optional<StatsComparison> statistics;  ///< statistics as evidence
+  std::optional<TopKAgreement> top_k;         ///< outputs whose last axis looks like classes
+  std::string worst_reference;                ///< the worst element as text, on both sides; empty without one
   std::string worst_subject;
-  std::vector<std::int64_t> worst_at;                ///< its coordinates
-  double error = 0;            ///< what is judged and plotted: rel L2; the share of unequal elements of ints and bools;
-                               ///< infinite where NaN or infinities disagree or shapes differ
-  double noise_floor = 0;      ///< error that rounding alone explains
-  double tolerance = 0;        ///< error that the verdict lets pass; 0 where rules in a file decided
-  bool within = true;          ///< of the tolerance; meaningless for kNotCompared
-  std::string failed_rule;     ///< the rule that was broken, where rules decided
+  std::vector<std::int64_t> worst_at;  ///< its coordinates
+  double error = 0;         ///< what is judged and plotted: rel L2; the share of unequal elements of ints and bools;
+                            ///< infinite where NaN or infinities disagree or shapes differ
+  double noise_floor = 0;   ///< error that rounding alone explains
+  double tolerance = 0;     ///< error that the verdict lets pass; 0 where rules in a file decided
+  bool within = true;       ///< of the tolerance; meaningless for kNotCompared
+  std::string failed_rule;  ///< the rule that was broken, where rules decided
 
   SiteClass site_class = SiteClass::kNotCompared;
-  double input_error = 0;      ///< greatest error of the compared sites it reads
-  double input_floor = 0;      ///< noise floor of that site
-  double amplification = 0;    ///< error / input_error; 0 where nothing was handed in
-  std::vector<std::int64_t> inputs;  ///< rows of DiffReport::sites that it reads, through unmatched ops
-  std::int64_t unmatched_inputs = 0; ///< ops between it and those that only one side has
-  std::string cause;           ///< of a source: what is known to differ there, in words; empty if nothing is
+  double input_error = 0;             ///< greatest error of the compared sites it reads
+  double input_floor = 0;             ///< noise floor of that site
+  double amplification = 0;           ///< error / input_error; 0 where nothing was handed in
+  std::vector<std::int64_t> inputs;   ///< rows of DiffReport::sites that it reads, through unmatched ops
+  std::int64_t unmatched_inputs = 0;  ///< ops between it and those that only one side has
+  std::string cause;                  ///< of a source: what is known to differ there, in words; empty if nothing is
 
-  std::int64_t samples = 1;       ///< inputs this row was compared on
-  double mean_error = 0;          ///< over the samples
+  std::int64_t samples = 1;  ///< inputs this row was compared on
+  double mean_error = 0;     ///< over the samples
   double worst_error = 0;
   std::int64_t worst_sample = 0;  ///< its number, from 0
 };
@@ -138,26 +138,26 @@ enum class Agreement : std::uint8_t { kSame = 0, kDifferent = 1, kUnknown = 2 };
 struct Precondition {
   std::string name;  ///< inputs, weights, buffers, mode, seed, branches
   Agreement agreement = Agreement::kUnknown;
-  std::int64_t same = 0;             ///< of `total` items that both sides have
+  std::int64_t same = 0;  ///< of `total` items that both sides have
   std::int64_t total = 0;
-  std::string reference;             ///< the two values, where there is one each
+  std::string reference;  ///< the two values, where there is one each
   std::string subject;
   std::vector<std::string> details;  ///< what differs, with both values, and hints; a line each
 };
 
 /// Growth of the error along a row of modules that are alike: blocks.0 … blocks.29.
 struct GrowthSeries {
-  std::string name;                 ///< blocks
-  std::int64_t first = 0;           ///< number of the first module
-  std::vector<double> errors;       ///< of the module outputs in order; -1 where not compared
-  std::int64_t jump = -1;           ///< number of the module where it grew most, by 10 times or more; -1 if nowhere
+  std::string name;            ///< blocks
+  std::int64_t first = 0;      ///< number of the first module
+  std::vector<double> errors;  ///< of the module outputs in order; -1 where not compared
+  std::int64_t jump = -1;      ///< number of the module where it grew most, by 10 times or more; -1 if nowhere
 };
 
 struct DiffCoverage {
-  std::string unit = "sites";    ///< sites, or module outputs where the two are written in different operators
-  std::int64_t total = 0;        ///< of both sides together, a pair counting once
+  std::string unit = "sites";  ///< sites, or module outputs where the two are written in different operators
+  std::int64_t total = 0;      ///< of both sides together, a pair counting once
   std::int64_t matched = 0;
-  std::int64_t compared = 0;     ///< matched and compared by value
+  std::int64_t compared = 0;  ///< matched and compared by value
   std::int64_t by_basis[kNumMatchBases] = {};
   std::int64_t by_evidence[4] = {};  ///< of matched, index Evidence
   double share() const { return total == 0 ? 0 : static_cast<double>(compared) / static_cast<double>(total); }
@@ -176,8 +176,8 @@ struct DiffReport {
   std::vector<GrowthSeries> growth;
   std::vector<std::string> notes;  ///< what weakens the comparison: partial recordings, missing payloads
 
-  std::string floor_rule;      ///< how noise floors were made, with the constants
-  std::string tolerance_rule;  ///< how the verdict was reached
+  std::string floor_rule;             ///< how noise floors were made, with the constants
+  std::string tolerance_rule;         ///< how the verdict was reached
   std::vector<std::int64_t> sources;  ///< rows of sites, in order; the first is the answer
   std::int64_t num_inherited = 0;
   std::int64_t num_undetermined = 0;
@@ -187,9 +187,9 @@ struct DiffReport {
   double needed_tolerance = 0;               ///< the least rel L2 that would let every site pass
   std::vector<std::string> samples;          ///< names of the inputs, where there were several
 
-  bool different = false;    ///< the verdict
-  std::string verdict;       ///< one line: DIFFERENT  1 source: blocks.7.norm2 (eps)
-  std::string again;         ///< the command to repeat
+  bool different = false;  ///< the verdict
+  std::string verdict;     ///< one line: DIFFERENT  1 source: blocks.7.norm2 (eps)
+  std::string again;       ///< the command to repeat
 };
 
 }  // namespace tl

@@ -8,14 +8,7 @@
 #include "core/error.h"
 #include "tensor/decode.h"
 #include "tensor/strided_copy.h"
-
-// A second copy of a function for processors with AVX2, chosen at load time. Both give the same bits: the lanes are
-// fixed and multiply-add is not contracted.
-#if defined(__x86_64__) && defined(__linux__)
-#define TL_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define TL_VECTOR_CLONES
-#endif
+#include "tensor/vector_clones.h"
 
 namespace tl {
 namespace {

@@ -7,7 +7,7 @@
 namespace tl {
 
 struct ReadOptions {
-  bool verify_digests = false;    ///< also hash every file and look at every payload
+  bool verify_digests = false;    ///< hash every file, not only small tables, and look at every payload
   bool check_invariants = false;  ///< also refuse a recording that check_invariants (trace/invariants.h) finds wrong
   bool payloads = true;           ///< false: payload_source stays null
 };

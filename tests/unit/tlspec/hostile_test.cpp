@@ -127,6 +127,22 @@ TEST_F(TlspecHostile, TruncatedFilesThatTheManifestAgreesWithAreRefused) {
   read_tlspec(path_, {.verify_digests = true});
 }
 
+TEST_F(TlspecHostile, AChangedByteOfTheTablesIsSeenUnasked) {
+  for (const std::string name : {kColumnsFile, kTimingFile}) {
+    auto text = read_text(path_ / name);
+    for (std::size_t at = 3; at < text.size(); at += text.size() / 9) {
+      text[at] ^= 1;
+      overwrite(path_ / name, text);
+      const auto error = refusal();
+      EXPECT_EQ(error.code, ErrorCode::kFileDamaged) << error.message;
+      EXPECT_THAT(error.message, HasSubstr(name + ": has the digest"));
+      text[at] ^= 1;
+    }
+    overwrite(path_ / name, text);
+  }
+  read_tlspec(path_);
+}
+
 TEST_F(TlspecHostile, AnyByteOfTheColumnsHeaderMayBeWrong) {
   const auto whole = read_text(path_ / kColumnsFile);
   const auto header = 8 + static_cast<std::size_t>(static_cast<unsigned char>(whole[0])) +
