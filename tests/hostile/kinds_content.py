@@ -6,7 +6,7 @@ import sys
 import archives
 import bounded
 import safetensors
-from answers import EXPORTED, FILE, INPUTS, KINDS, RAISED, REFUSED, SCRIPT, USAGE, Answer, edited, kind, payload, show, swapped, trace
+from answers import EXPORTED, FILE, INPUTS, KINDS, MODELS, RAISED, REFUSED, SCRIPT, USAGE, Answer, edited, kind, payload, show, swapped, trace
 
 
 # --- code -----------------------------------------------------------------------------------------------------------------
@@ -182,6 +182,25 @@ def input_evil_names(path):
     names = ["\x1b[2J", "\n::error::evil", "\u202eevil", "=cmd|' /C calc'!A0"]
     safetensors.write(path, {name: ("F32", [2, 3], b"\0" * 24) for name in names})
     return input_answer(USAGE, "input_mismatch", absent=["\x1b", "\n::error", "\u202e"])
+
+
+@kind
+def words_of_a_program(path):
+    """What a program prints, raises and names its outputs, by `trace` and by all that looks at the recording."""
+    path.write_bytes((MODELS / "talking.ts.pt").read_bytes())
+    absent = ["\x1b", "\n::error", "\u202e", "\n##["]
+    run = ["trace", "FILE", "--random", "x:f32[2]", "--force", "-o", "out.tlspec"]
+    return [
+        Answer([*run, "--input", "fails=true"], RAISED, "model_raised", ["printed", "raised"], absent),
+        Answer(["show", "out.tlspec"], 0, "", ["raised"], absent),
+        Answer(["show", "out.tlspec", "--json"], 0, "", ["raised"], absent),
+        Answer([*run, "--save-outputs", "o.safetensors"], 0, "", ["printed", "key"], absent),
+        Answer([*run, "--json"], 0, "", ["key"], absent),
+        Answer(["show", "out.tlspec"], 0, "", ["key"], absent),
+        Answer(["show", "out.tlspec", "--layers"], 0, "", [], absent),
+        Answer(["show", "out.tlspec", "output_1"], 0, "", ["key"], absent),
+        Answer(["show", "out.tlspec", "output_1", "--json"], 0, "", ["key"], absent),
+    ]
 
 
 @kind

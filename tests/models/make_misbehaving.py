@@ -110,12 +110,23 @@ class Reading(Restoring):
         self.training = state[1]
 
 
+class Talking(nn.Module):
+    """Says what would be taken for commands by terminals and CI logs, wherever a program can say something."""
+
+    def forward(self, x: torch.Tensor, fails: bool = False):
+        print("\x1b[31mprinted\n::error::pwned\n\u202e##[group]x")
+        if fails:
+            raise RuntimeError("\x1b[31mraised\n::error::pwned\n\u202e##[group]x")
+        return {"\x1b[31mkey\n::error::pwned\u202e": x + 1}
+
+
 def main():
     torch.jit.script(Misbehaving().eval()).save("misbehaving.ts.pt")
     torch.jit.script(Reaching().eval()).save("reaching.ts.pt")
     torch.jit.script(Restoring().eval()).save("restoring.ts.pt")
     torch.jit.script(Writing().eval()).save("writing.ts.pt")
     torch.jit.script(Reading().eval()).save("reading.ts.pt")
+    torch.jit.script(Talking().eval()).save("talking.ts.pt")
 
 
 if __name__ == "__main__":
