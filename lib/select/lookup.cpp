@@ -1,11 +1,11 @@
 #include "select/lookup.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "core/text.h"
+#include "select/collections.h"
 
 namespace tl {
 namespace {
@@ -13,11 +13,10 @@ namespace {
 constexpr std::size_t kMaxSuggestionPool = 20'000;
 constexpr std::size_t kMaxListed = 5;
 
+/// The digits of a label or pass: no sign.
 std::optional<std::int32_t> number_from(std::string_view text) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  if (text.starts_with('-')) return std::nullopt;
+  return integer_from(text);
 }
 
 std::string lower(std::string_view text) {
@@ -67,12 +66,21 @@ class Lookup {
  public:
   explicit Lookup(const Trace& trace) : trace_(trace) {}
 
-  std::optional<Result<Found>> exact(std::string_view key) const {
+  /// Layer labels with or without a pass, and raw labels.
+  std::optional<Result<Found>> label(std::string_view key) const {
     const auto colon = key.rfind(':');
     const auto bare = key.substr(0, colon);
     const auto pass = colon == std::string_view::npos ? std::string_view{} : key.substr(colon + 1);
     if (const auto layer = layer_of_label(bare)) return with_pass(*layer, bare, pass, colon != std::string_view::npos);
     if (const auto op = op_of_raw_label(key)) return Found{Found::Kind::kOp, *op};
+    return std::nullopt;
+  }
+
+  std::optional<Result<Found>> exact(std::string_view key) const {
+    if (auto found = label(key)) return found;
+    const auto colon = key.rfind(':');
+    const auto bare = key.substr(0, colon);
+    const auto pass = colon == std::string_view::npos ? std::string_view{} : key.substr(colon + 1);
     if (const auto op = op_of_role(key)) return Found{Found::Kind::kOp, *op};
     if (const auto row = row_of(trace_.modules.address, trace_.modules.all_addresses, key)) {
       return Found{Found::Kind::kModule, *row};
@@ -86,7 +94,51 @@ class Lookup {
     if (const auto row = row_of(trace_.buffers.address, trace_.buffers.address, key)) {
       return Found{Found::Kind::kBuffer, *row};
     }
+    if (const auto index = integer_from(key)) return element(trace_, Found::Kind::kOp, *index);
+    if (const auto parts = collection_key(key)) return in_collection(*parts);
     return std::nullopt;
+  }
+
+  /// One element of a typed collection.
+  Result<Found> in_collection(const CollectionKey& key) const {
+    if (key.is_slice) {
+      return Error(ErrorCode::kAmbiguousOpLookup, key.text + " names several records where one is needed",
+                   "torchlens query TRACE " + key.text);
+    }
+    if (key.index) return element(trace_, key.kind, *key.index);
+    auto found = exact(key.inner);
+    if (!found)
+      return Error(ErrorCode::kLookupNotFound, key.text + ": " + key.collection + " have no '" + key.inner + "'");
+    if (!found->ok() || found->value().kind == key.kind) return std::move(*found);
+    const auto record = found->value();
+    if (key.kind == Found::Kind::kOp && record.kind == Found::Kind::kLayer) return one_pass(record.row);
+    if (key.kind == Found::Kind::kModuleCall && record.kind == Found::Kind::kModule) return one_call(record.row);
+    return Error(ErrorCode::kLookupNotFound,
+                 key.text + ": '" + key.inner + "' is in " + std::string(to_string(table_of(record.kind))));
+  }
+
+  /// The only pass of a Layer.
+  Result<Found> one_pass(std::uint32_t layer, ErrorCode code = ErrorCode::kAmbiguousOpLookup) const {
+    if (trace_.layers.num_passes[layer] == 1) {
+      return Found{Found::Kind::kOp, static_cast<std::uint32_t>(trace_.layers.first_op[layer])};
+    }
+    const auto label = layer_label(trace_, LayerId{layer});
+    const auto passes = trace_.layers.num_passes[layer];
+    return Error(code, "'" + label + "' is a layer with " + std::to_string(passes) + " passes where one op is needed",
+                 label + ":1 names the first, " + label + ":last the last, " + label + ":all all of them",
+                 "its passes are " + numbered(label, passes));
+  }
+
+  /// The only call of a module.
+  Result<Found> one_call(std::uint32_t module) const {
+    const auto address = std::string(trace_.strings[trace_.modules.address[module]]);
+    const auto calls = trace_.modules.num_calls[module];
+    if (calls == 1) return *module_call(address, "1");
+    if (calls == 0) return Error(ErrorCode::kLookupNotFound, "module '" + address + "' was not called");
+    return Error(ErrorCode::kModuleCallAmbiguous,
+                 "module '" + address + "' was called " + std::to_string(calls) + " times where one call is needed",
+                 address + ":1 names the first, " + address + ":last the last",
+                 "its calls are " + numbered(address, calls));
   }
 
   /// Names that differ from `key` in case alone.
@@ -105,6 +157,16 @@ class Lookup {
     if (const auto row = scan(trace_.params.address)) return Found{Found::Kind::kParam, *row};
     if (const auto row = scan(trace_.buffers.address)) return Found{Found::Kind::kBuffer, *row};
     return std::nullopt;
+  }
+
+  /// name:1, name:2, …
+  static std::string numbered(const std::string& name, std::int32_t count) {
+    constexpr std::int32_t kShown = 20;
+    std::string text;
+    for (std::int32_t i = 1; i <= std::min(count, kShown); ++i) {
+      text += (i > 1 ? ", " : "") + name + ":" + std::to_string(i);
+    }
+    return count > kShown ? text + ", … (" + std::to_string(count) + ")" : text;
   }
 
   std::vector<std::uint32_t> layers_holding(std::string_view key) const {
@@ -234,13 +296,85 @@ Error ambiguous(const Trace& trace, std::string_view key, const std::vector<std:
 
 }  // namespace
 
+std::vector<std::string_view> types_of_label(std::string_view text) {
+  std::vector<std::string_view> types;
+  for (const auto& reading : label_readings(text.substr(0, text.rfind(':')))) types.push_back(reading.type);
+  return types;
+}
+
+TableId table_of(Found::Kind kind) {
+  switch (kind) {
+    case Found::Kind::kLayer:
+      return TableId::k_layers;
+    case Found::Kind::kOp:
+      return TableId::k_ops;
+    case Found::Kind::kModule:
+      return TableId::k_modules;
+    case Found::Kind::kModuleCall:
+      return TableId::k_module_calls;
+    case Found::Kind::kParam:
+      return TableId::k_params;
+    case Found::Kind::kBuffer:
+      return TableId::k_buffers;
+    case Found::Kind::kConditional:
+      return TableId::k_conditionals;
+  }
+  return TableId::k_ops;
+}
+
+Result<std::vector<Found>> look_up_rows(const Trace& trace, std::string_view key) {
+  const Lookup lookup(trace);
+  if (auto found = lookup.exact(key); found && found->ok()) return std::vector{found->value()};
+  if (auto several = slice_or_filter(trace, key)) return std::move(*several);
+  auto found = look_up(trace, key);
+  if (!found.ok()) return found.error();
+  return std::vector{found.value()};
+}
+
+Result<std::vector<Found>> look_up_site(const Trace& trace, std::string_view label) {
+  const Lookup lookup(trace);
+  const auto found = lookup.label(label);
+  if (!found) {
+    std::string hint;
+    for (const auto& close : did_you_mean(label, lookup.names()))
+      hint += (hint.empty() ? "did you mean " : ", ") + close;
+    return Error(ErrorCode::kLookupNotFound, "'" + std::string(label) + "': no layer or op has that label",
+                 hint.empty() ? "contains(\"…\") takes a part of a label" : hint + "?");
+  }
+  if (!found->ok()) return found->error();
+  if (found->value().kind == Found::Kind::kLayer && !label.ends_with(":all")) {
+    const auto op = lookup.one_pass(found->value().row, ErrorCode::kMultipassBareLabel);
+    if (!op.ok()) return op.error();
+  }
+  return std::vector{found->value()};
+}
+
+Result<OpId> look_up_op(const Trace& trace, std::string_view key) {
+  const Lookup lookup(trace);
+  auto found = look_up(trace, key);
+  if (found.ok() && found.value().kind == Found::Kind::kLayer) found = lookup.one_pass(found.value().row);
+  if (found.ok() && found.value().kind == Found::Kind::kModule) found = lookup.one_call(found.value().row);
+  if (!found.ok()) return found.error();
+  const auto record = found.value();
+  if (record.kind == Found::Kind::kOp) return OpId{record.row};
+  if (record.kind == Found::Kind::kModuleCall) {
+    const auto output = trace.module_calls.output_op[record.row];
+    if (output >= 0) return OpId{static_cast<std::uint32_t>(output)};
+    return Error(ErrorCode::kLookupNotFound, "'" + std::string(key) + "': the call returned no recorded tensor");
+  }
+  return Error(
+      ErrorCode::kLookupNotFound,
+      "'" + std::string(key) + "' is in " + std::string(to_string(table_of(record.kind))) + ", where an op is needed");
+}
+
 Result<Found> look_up(const Trace& trace, std::string_view key) {
   const Lookup lookup(trace);
   if (auto found = lookup.exact(key)) return std::move(*found);
   if (const auto found = lookup.case_insensitive(key)) return *found;
   if (!key.empty()) {
     const auto matches = lookup.layers_holding(key);
-    if (matches.size() == 1) return Found{Found::Kind::kLayer, matches[0]};
+    if (matches.size() == 1 && trace.layers.num_passes[matches[0]] == 1) return Found{Found::Kind::kLayer, matches[0]};
+    if (matches.size() == 1) return lookup.one_pass(matches[0]).error();
     if (matches.size() > 1) return ambiguous(trace, key, matches);
   }
   std::string hint;

@@ -1,0 +1,288 @@
+#include "select/fields.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "select/field_lists.h"
+
+namespace tl {
+namespace {
+
+constexpr std::string_view kTables[] = {
+#define TL_TABLE_BEGIN(table) #table,
+#define TL_COLUMN(table, field, type, unit, meaning)
+#define TL_TABLE_END(table)
+#include "trace/columns.def"
+#undef TL_TABLE_BEGIN
+#undef TL_COLUMN
+#undef TL_TABLE_END
+};
+constexpr std::size_t kNumTables = std::size(kTables);
+
+constexpr std::string_view kKinds[] = {"operation", "input", "buffer", "output"};
+constexpr std::string_view kDevices[] = {"cpu", "cuda", "meta"};
+constexpr std::string_view kParamKinds[] = {"parameter", "constant", "packed"};
+constexpr std::string_view kBases[] = {"columns", "line"};
+constexpr std::string_view kEncodings[] = {"dense", "window", "quantised", "sparse", "pairs", "empty", "opaque"};
+constexpr std::string_view kTags[] = {"none", "int",     "bool",  "double", "string",
+                                      "ints", "doubles", "bools", "op",     "other"};
+
+/// What an enumeration of columns.def reads as; empty for other units.
+constexpr std::span<const std::string_view> names_of_unit(std::string_view unit) {
+  if (unit == "OpKind") return kKinds;
+  if (unit == "DeviceKind") return kDevices;
+  if (unit == "ParamKind") return kParamKinds;
+  if (unit == "GroupingBasis") return kBases;
+  if (unit == "PayloadEncoding") return kEncodings;
+  if (unit == "ArgTag") return kTags;
+  return {};
+}
+
+constexpr bool starts(std::string_view unit, std::string_view with) { return unit.substr(0, with.size()) == with; }
+
+/// What a column of columns.def holds, by its unit.
+constexpr FieldType type_of_unit(std::string_view unit) {
+  if (unit == "string" || unit == "row of ops" || unit == "row of layers" || unit == "row of modules" ||
+      unit == "row of module_calls" || unit == "row of params" || unit == "row of call_sites") {
+    return FieldType::kString;
+  }
+  if (!names_of_unit(unit).empty()) return FieldType::kString;
+  if (unit == "row of shapes") return FieldType::kIntegers;
+  if (unit == "DType") return FieldType::kDType;
+  if (unit == "bool") return FieldType::kBool;
+  return FieldType::kInteger;
+}
+
+constexpr std::string_view shown_unit(std::string_view unit) {
+  if (unit == "string" || unit == "bool" || unit == "DType" || unit == "row of shapes") return {};
+  if (!names_of_unit(unit).empty()) return {};
+  if (unit == "row of ops" || unit == "row of layers") return "label";
+  if (unit == "row of modules" || unit == "row of params") return "address";
+  if (unit == "row of module_calls") return "address:k";
+  if (unit == "row of call_sites") return "file:line:column";
+  return unit;
+}
+
+void set_call_site(const Trace& trace, std::size_t row, FieldValue& value) {
+  const auto& sites = trace.call_sites;
+  value.owned = trace.strings[sites.file[row]];
+  if (sites.line[row] > 0) value.owned += ":" + std::to_string(sites.line[row]);
+  if (sites.column[row] >= 0) value.owned += ":" + std::to_string(sites.column[row]);
+  value.set_owned();
+}
+
+void set_reference(const Trace& trace, std::string_view unit, std::int64_t number, FieldValue& value) {
+  if (number < 0) return value.set_none();
+  const auto row = static_cast<std::size_t>(number);
+  value.owned.clear();
+  if (unit == "row of ops") {
+    if (row >= trace.num_ops()) return value.set_text("end");
+    append_op_label(value.owned, trace, row);
+  } else if (unit == "row of layers") {
+    value.owned = layer_label(trace, LayerId{static_cast<std::uint32_t>(row)});
+  } else if (unit == "row of modules") {
+    return value.set_text(trace.strings[trace.modules.address[row]]);
+  } else if (unit == "row of params") {
+    return value.set_text(trace.strings[trace.params.address[row]]);
+  } else if (unit == "row of module_calls") {
+    value.owned = module_call_label(trace, ModuleCallId{static_cast<std::uint32_t>(row)});
+  } else {
+    return set_call_site(trace, row, value);
+  }
+  value.set_owned();
+}
+
+/// The value of a column of columns.def.
+void set_column(const Trace& trace, std::string_view unit, std::int64_t number, FieldValue& value) {
+  if (unit == "string") {
+    if (number < 0) return value.set_none();
+    return value.set_text(trace.strings[static_cast<std::int32_t>(number)]);
+  }
+  if (unit == "row of shapes") {
+    const auto sizes = trace.shapes[static_cast<std::int32_t>(number)];
+    value.kind = FieldValue::Kind::kIntegers;
+    value.integers.assign(sizes.begin(), sizes.end());
+    return;
+  }
+  if (unit == "bool" && number < 2) return value.set_bool(number != 0);
+  if (unit == "bool") return value.set_none();
+  if (const auto names = names_of_unit(unit); !names.empty()) {
+    if (number < 0 || static_cast<std::size_t>(number) >= names.size()) return value.set_text("other");
+    return value.set_text(names[static_cast<std::size_t>(number)]);
+  }
+  if (unit == "DType" && static_cast<DType>(number) == DType::kNone) return value.set_none();
+  if (number < 0 && unit == "edges") return value.set_none();
+  if (type_of_unit(unit) == FieldType::kString) return set_reference(trace, unit, number, value);
+  if (number < 0 && starts(unit, "row of")) return value.set_none();
+  value.set_integer(number);
+}
+
+std::span<const Field> named_fields(TableId table) {
+  switch (table) {
+    case TableId::k_ops:
+      return op_fields();
+    default:
+      return {};
+  }
+}
+
+std::vector<Field> make_fields(TableId table) {
+  const auto named = named_fields(table);
+  std::vector<Field> fields(named.begin(), named.end());
+  const auto known = [&](std::string_view name) {
+    return std::ranges::find(fields, name, &Field::name) != fields.end();
+  };
+#define TL_TABLE_BEGIN(table_name) if (table == TableId::k_##table_name) {
+#define TL_COLUMN(table_name, field, element_type, unit_text, meaning_text)                                          \
+  if (!known(#field)) {                                                                                              \
+    fields.push_back({.name = #field,                                                                                \
+                      .type = type_of_unit(unit_text),                                                               \
+                      .unit = shown_unit(unit_text),                                                                 \
+                      .meaning = meaning_text,                                                                       \
+                      .get = [](const FieldContext& context, std::size_t row, FieldValue& value) {                   \
+                        const auto& trace = context.trace();                                                         \
+                        set_column(trace, unit_text, static_cast<std::int64_t>(trace.table_name.field[row]), value); \
+                      }});                                                                                           \
+  }
+#define TL_TABLE_END(table_name) }
+#include "trace/columns.def"
+#undef TL_TABLE_BEGIN
+#undef TL_COLUMN
+#undef TL_TABLE_END
+  return fields;
+}
+
+}  // namespace
+
+std::span<const std::string_view> table_names() { return kTables; }
+
+std::string_view to_string(TableId table) { return kTables[static_cast<std::size_t>(table)]; }
+
+std::optional<TableId> table_from_name(std::string_view name) {
+  std::string wanted(name);
+  std::ranges::replace(wanted, '-', '_');
+  const auto* found = std::ranges::find(kTables, wanted);
+  if (found == std::end(kTables)) return std::nullopt;
+  return static_cast<TableId>(found - std::begin(kTables));
+}
+
+std::size_t num_rows(const Trace& trace, TableId table) {
+  std::size_t rows = 0;
+  std::size_t number = 0;
+  for_each_table(trace, [&](std::string_view, const auto& columns, auto&& visit) {
+    if (number++ != static_cast<std::size_t>(table)) return;
+    bool first = true;
+    visit(columns, [&](std::string_view, const auto& column, std::string_view, std::string_view) {
+      if (first) rows = column.size();
+      first = false;
+    });
+  });
+  return rows;
+}
+
+std::string_view to_string(FieldType type) {
+  constexpr std::string_view kNames[] = {"bool", "integer", "number", "dtype", "text", "integers", "texts"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+std::span<const Field> fields_of(TableId table) {
+  static std::array<std::vector<Field>, kNumTables> all;
+  auto& fields = all[static_cast<std::size_t>(table)];
+  if (fields.empty()) fields = make_fields(table);
+  return fields;
+}
+
+const Field* find_field(TableId table, std::string_view name) {
+  for (const auto& field : fields_of(table)) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
+const ChildIndex& FieldContext::children() const {
+  if (!children_) children_ = std::make_unique<ChildIndex>(make_child_index(trace_));
+  return *children_;
+}
+
+const std::vector<std::string>& FieldContext::site_keys() const {
+  if (!site_keys_) site_keys_ = std::make_unique<std::vector<std::string>>(tl::site_keys(trace_));
+  return *site_keys_;
+}
+
+const std::vector<std::uint32_t>& FieldContext::first_param_use() const {
+  if (!first_param_use_) {
+    auto first = std::make_unique<std::vector<std::uint32_t>>(trace_.num_ops() + 1);
+    std::size_t use = 0;
+    const auto& ops = trace_.param_uses.op;
+    for (std::size_t op = 0; op < first->size(); ++op) {
+      while (use < ops.size() && ops[use] < static_cast<std::int64_t>(op)) ++use;
+      (*first)[op] = static_cast<std::uint32_t>(use);
+    }
+    first_param_use_ = std::move(first);
+  }
+  return *first_param_use_;
+}
+
+namespace {
+
+/// Rows of `keys` by their value, 0 .. groups-1.
+ChildIndex grouped(const Column<std::int32_t>& keys, std::size_t groups) {
+  ChildIndex index;
+  index.begin.assign(groups + 1, 0);
+  for (const auto key : keys) {
+    if (key >= 0) ++index.begin[static_cast<std::size_t>(key) + 1];
+  }
+  for (std::size_t group = 0; group < groups; ++group) index.begin[group + 1] += index.begin[group];
+  index.child.resize(static_cast<std::size_t>(index.begin[groups]));
+  auto cursor = index.begin;
+  for (std::size_t row = 0; row < keys.size(); ++row) {
+    if (keys[row] < 0) continue;
+    index.child[static_cast<std::size_t>(cursor[static_cast<std::size_t>(keys[row])]++)] =
+        static_cast<std::int32_t>(row);
+  }
+  return index;
+}
+
+}  // namespace
+
+const ChildIndex& FieldContext::uses_of_param() const {
+  if (!uses_of_param_) {
+    uses_of_param_ = std::make_unique<ChildIndex>(grouped(trace_.param_uses.param, trace_.params.address.size()));
+  }
+  return *uses_of_param_;
+}
+
+const ChildIndex& FieldContext::calls_of_module() const {
+  if (!calls_of_module_) {
+    calls_of_module_ = std::make_unique<ChildIndex>(grouped(trace_.module_calls.module, trace_.modules.address.size()));
+  }
+  return *calls_of_module_;
+}
+
+void append_op_label(std::string& text, const Trace& trace, std::size_t op, bool always_pass) {
+  const auto number = [&](std::int32_t value) {
+    char digits[16];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    text.append(digits, end);
+  };
+  const auto layer = trace.ops.layer[op];
+  if (layer < 0) {
+    text += raw_label(trace, OpId{static_cast<std::uint32_t>(op)});
+    return;
+  }
+  const auto row = static_cast<std::size_t>(layer);
+  text += trace.strings[trace.layers.layer_type[row]];
+  text += '_';
+  number(trace.layers.type_num[row]);
+  if (trace.layers.total_num[row] > 0) {
+    text += '_';
+    number(trace.layers.total_num[row]);
+  }
+  if (always_pass || trace.layers.num_passes[row] > 1) {
+    text += ':';
+    number(trace.ops.pass_index[op]);
+  }
+}
+
+}  // namespace tl
