@@ -5,6 +5,7 @@
 
 #include "analysis/summary.h"
 #include "core/text.h"
+#include "field_text.h"
 #include "json_output.h"
 #include "payload_glance.h"
 #include "text_format.h"
@@ -143,6 +144,18 @@ class Recorder {
       users.push_back(op_label(trace_, OpId{static_cast<std::uint32_t>(trace_.param_uses.op[use])}));
     }
     record["used_by_ops"] = std::move(users);
+    return record;
+  }
+
+  /// Every field of the row.
+  Json conditional(std::uint32_t row_number) const {
+    Json record = {{"record", "conditional"}};
+    const FieldContext context(trace_);
+    FieldValue value;
+    for (const auto& field : fields_of(TableId::k_conditionals)) {
+      field.get(context, row_number, value);
+      record[std::string(field.name)] = field_json(field, value);
+    }
     return record;
   }
 
@@ -361,6 +374,8 @@ Json record_json(const Trace& trace, const Found& found) {
       return recorder.param(ParamId{found.row});
     case Found::Kind::kBuffer:
       return recorder.buffer(BufferId{found.row});
+    case Found::Kind::kConditional:
+      return recorder.conditional(found.row);
   }
   return {};
 }
