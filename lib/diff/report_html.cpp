@@ -126,9 +126,11 @@ std::string site_items(const DiffSite& site) {
       item("op", report::label_of(site)) + item("output", report::value_of(site)) + item("at", report::place_of(site));
   text +=
       item("error", report::error_line(site)) + item("worst", report::worst_of(site)) + item("broke", site.failed_rule);
-  text += item("rounding explains", short_number(site.noise_floor));
-  text += item("its inputs",
-               "error " + short_number(site.input_error) + ", rounding explains " + short_number(site.input_floor));
+  if (site.site_class != SiteClass::kNotCompared) text += item("rounding explains", short_number(site.noise_floor));
+  if (!site.inputs.empty()) {
+    text += item("its inputs",
+                 "error " + short_number(site.input_error) + ", rounding explains " + short_number(site.input_floor));
+  }
   if (site.amplification > 0) text += item("amplification", short_number(site.amplification));
   text += item("matched by", to_string(site.basis)) + item("evidence", to_string(site.evidence));
   if (site.top_k) {
@@ -144,11 +146,12 @@ std::string site_items(const DiffSite& site) {
 
 std::string table_row(const DiffSite& site) {
   const auto kind = std::to_string(static_cast<int>(site.site_class));
+  const bool compared = site.site_class != SiteClass::kNotCompared;
   return "<tr data-kind=\"" + kind + "\"><td class=\"k" + kind + "\">" + h(to_string(site.site_class)) +
          "</td><td><details><summary>" + h(report::name_of(site)) + "</summary><dl>" + site_items(site) +
          metric_items(site) + "</dl></details></td><td><code>" + h(report::label_of(site)) +
-         "</code></td><td class=\"n\">" + short_number(site.error) + "</td><td class=\"n\">" +
-         short_number(site.noise_floor) + "</td><td>" + h(report::place_of(site)) + "</td></tr>\n";
+         "</code></td><td class=\"n\">" + (compared ? short_number(site.error) : "-") + "</td><td class=\"n\">" +
+         (compared ? short_number(site.noise_floor) : "-") + "</td><td>" + h(report::place_of(site)) + "</td></tr>\n";
 }
 
 /// All rows in order where they are few enough, else those out of tolerance first.
