@@ -52,6 +52,17 @@ std::string quantised_text(const std::vector<TensorPart>& parts) {
 
 }  // namespace
 
+std::string tensor_glance(const std::string& type, const TensorRef& tensor) {
+  if (tensor.kind() == TensorKind::kOpaque) return type + " (opaque)";
+  const auto parts = tensor.to_host();
+  if (tensor.kind() == TensorKind::kSparse) {
+    if (const auto* values = part_of(parts, ".values")) return type + " sparse, of its values:" + stats_text(*values);
+  }
+  if (parts.empty()) return type + " (no bytes)";
+  if (tensor.kind() == TensorKind::kQuantised) return type + quantised_text(parts);
+  return type + stats_text(parts.front().tensor);
+}
+
 std::string payload_glance(const Trace& trace, OpId op) {
   const auto type =
       format_type(static_cast<DType>(trace.ops.dtype[op.index()]), trace.shapes[trace.ops.shape[op.index()]]);
@@ -61,14 +72,7 @@ std::string payload_glance(const Trace& trace, OpId op) {
   if (encoding == PayloadEncoding::kEmpty) return type + " (uninitialised memory)";
   const auto tensor = trace.payload_source->tensor(PayloadId{static_cast<std::uint32_t>(payload)});
   if (tensor == nullptr) return type + " (not saved)";
-  if (tensor->kind() == TensorKind::kOpaque) return type + " (opaque)";
-  const auto parts = tensor->to_host();
-  if (tensor->kind() == TensorKind::kSparse) {
-    if (const auto* values = part_of(parts, ".values")) return type + " sparse, of its values:" + stats_text(*values);
-  }
-  if (parts.empty()) return type + " (no bytes)";
-  if (tensor->kind() == TensorKind::kQuantised) return type + quantised_text(parts);
-  return type + stats_text(parts.front().tensor);
+  return tensor_glance(type, *tensor);
 }
 
 }  // namespace tl::cli

@@ -5,6 +5,7 @@
 #include "archive/model_kind.h"
 #include "command.h"
 #include "core/error.h"
+#include "dump_screen.h"
 #include "engine/known_operators.h"
 #include "engine/registry.h"
 #include "json_output.h"
@@ -13,6 +14,7 @@
 #include "screen.h"
 #include "select/lookup.h"
 #include "text_format.h"
+#include "tlspec/foreign.h"
 #include "tlspec/manifest.h"
 #include "tlspec/reader.h"
 
@@ -93,10 +95,40 @@ void show_model(const ModelFileInfo& info, const ShowOptions& options, Context& 
   }
 }
 
+/// A recording that `torchlens recorder` or another tool made.
+void show_dump(const ShowOptions& options, Context& context) {
+  if (options.layers) {
+    throw Error(ErrorCode::kUsage, options.path + ": has no layers, as it was not made by torchlens trace",
+                "torchlens show " + shell_quoted(options.path));
+  }
+  const auto dump = read_reference(options.path);
+  const bool json = context.format == Format::kJson;
+  if (options.key.empty()) {
+    if (json) return context.out.raw(json_envelope("show", true, dump_screen_json(dump)));
+    return print_dump_screen(context.out, options.path, dump);
+  }
+  const auto entries = find_dump_entries(dump, options.key);
+  if (json) return context.out.raw(json_envelope("show", true, dump_entries_json(entries)));
+  print_dump_entries(context.out, entries);
+}
+
+/// True for what read_reference reads and what is neither a recording of `torchlens trace` nor a file of tensors, which
+/// the screen of models tells more about.
+bool is_dump(const ModelFileInfo& info) {
+  const auto extension = info.path.extension();
+  const bool may_be = info.kind == ModelKind::kTlspec || info.kind == ModelKind::kDirectory || extension == ".json" ||
+                      extension == ".jsonl";
+  if (!may_be) return false;
+  const auto format = reference_format(info.path);
+  return format != ReferenceFormat::kNone && format != ReferenceFormat::kTrace;
+}
+
 int show(const ShowOptions& options, Context& context) {
   if (options.path.empty()) throw Error(ErrorCode::kUsage, "nothing to show", "torchlens show TRACE|MODEL [KEY]");
   const auto info = inspect_model_file(options.path);
-  if (info.kind == ModelKind::kTlspec || info.kind == ModelKind::kDirectory) {
+  if (is_dump(info)) {
+    show_dump(options, context);
+  } else if (info.kind == ModelKind::kTlspec || info.kind == ModelKind::kDirectory) {
     show_trace(options, context);
   } else {
     show_model(info, options, context);

@@ -137,7 +137,7 @@ void check_identity(const JsonObject& root, const std::string& shown_name) {
   if (root.has("tlspec_version")) {
     throw Error(ErrorCode::kUnsupportedKind,
                 shown_name + ": is a .tlspec of the Python package TorchLens, whose records are a pickle",
-                "trace the exported model file instead; this build does not read recordings of the Python package");
+                "its activations are read as one side of torchlens diff; records need a trace of the exported model file");
   }
   if (root.string("format") != kTlspecFormat) {
     throw Error(ErrorCode::kNotATrace, shown_name + ": is no manifest of a recording", kRecordHint,
@@ -151,6 +151,10 @@ void check_identity(const JsonObject& root, const std::string& shown_name) {
                 version > kTlspecVersion ? "update torchlens" : "");
   }
   const auto kind = root.string("kind");
+  if (kind == "dump") {
+    throw Error(ErrorCode::kUnsupportedKind, shown_name + ": was made by torchlens recorder and has no Ops",
+                "torchlens show FILE and torchlens diff read it");
+  }
   if (kind != "trace") {
     throw Error(ErrorCode::kUnsupportedKind,
                 shown_name + ": holds a " + elide(escape_for_terminal(kind), 40) + ", this build reads traces");

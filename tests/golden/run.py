@@ -21,6 +21,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def prepare(directory, text_to_tlspec):
     for path in sorted((HERE / "inputs").iterdir()):
+        if path.is_dir():
+            shutil.copytree(path, directory / path.name)
+            continue
         shutil.copy(path, directory)
         if path.suffix == ".trace":
             subprocess.run([text_to_tlspec, path, directory / (path.stem + ".tlspec")], check=True)

@@ -4,6 +4,7 @@
 Usage: reader_test.py --torchlens FILE --text-to-tlspec FILE --recorders DIR --golden-inputs DIR --zoo DIR
 """
 import argparse
+import importlib
 import json
 import pathlib
 import shutil
@@ -153,6 +154,50 @@ class Dumps(InTemporary):
         numpy.testing.assert_array_equal(run.tensor("halves"), numpy.array([1, -2], numpy.float32))
         self.assertEqual(run.tensor("empty").shape, (0, 4))
         self.assertEqual(run.table("entries")["name"][0], "x")
+
+
+class CrossFormat(InTemporary):
+    """Eager models beside the files made of them: every recorded module output is the one that the file computes."""
+
+    # Tracing ran the model, so this file holds a buffer that the model writes as that run left it.
+    DIFFERENT = {"buffers_bn.trace.pt"}
+
+    def test_reference_models(self):
+        reference = OPTIONS.zoo.parent / "reference"
+        if torch is None or not reference.is_dir():
+            self.skipTest("no torch or no reference models")
+        sys.path.insert(0, str(reference))
+        files = 0
+        for source in sorted(reference.glob("*.py")):
+            module = importlib.import_module(source.stem)
+            if not hasattr(module, "build") or not isinstance(module.build(), torch.nn.Module):
+                continue
+            for file in sorted((reference / "artifacts").glob(source.stem + ".*.pt*")):
+                if file.suffix in (".pt", ".pt2") and file.name not in self.DIFFERENT:
+                    with self.subTest(file.name):
+                        self.compare(module, file)
+                        files += 1
+        self.assertGreater(files, 20)
+
+    def compare(self, module, file):
+        from torchlens_recorder import record
+        model, inputs = module.build(), self.directory / "x.safetensors"
+        with torch.no_grad(), record(model, self.directory / "ref.tlspec", inputs=inputs, force=True):
+            model(*module.inputs())
+        traced = self.directory / "run.tlspec"
+        done = subprocess.run([OPTIONS.torchlens, "trace", file, "--input", inputs, "-o", traced, "--force", "--save", "all"],
+                              capture_output=True, text=True)
+        if "engine_missing" in done.stderr:
+            self.skipTest("no engine")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        eager, run = open_recording(self.directory / "ref.tlspec"), open_recording(traced)
+        checked = 0
+        for entry in eager.rows("entries"):
+            if entry["kind"] == "module" and entry["path"] in ("", "0") and "key" in entry:
+                label = run.module_output(entry["name"], entry["call"])
+                numpy.testing.assert_allclose(run.tensor(label), eager.tensor(eager._label(entry)), rtol=1e-5, atol=1e-6)
+                checked += 1
+        self.assertGreater(checked, 0)
 
 
 class Refusals(InTemporary):
