@@ -10,6 +10,9 @@
 #include "core/error.h"
 #include "engine/input_value.h"
 #include "trace/capture.h"
+#include "trace/op_policy.h"
+#include "trace/payload_sink.h"
+#include "trace/value_observer.h"
 
 namespace tl {
 
@@ -85,13 +88,34 @@ struct ModelInfo {
   std::optional<Error> stored_refusal;       ///< why the example call cannot be read, where there is one
 };
 
+/// What becomes of the values that a run produces. What is pointed to is the caller's and outlives the run.
+struct SaveRules {
+  bool keep = true;             ///< false: no value is kept in full
+  OpPolicy* policy = nullptr;   ///< which values to keep; null: all of them
+  std::int64_t samples = 0;     ///< of values that are not kept: this many elements at fixed positions (tensor/sample.h)
+  std::size_t budget_bytes = 0;  ///< memory that kept values may take; 0: no bound
+  /// Past the budget: true to go on with samples and with inputs and outputs of module calls while they fit, false to
+  /// throw Error(kBudgetExceeded).
+  bool weaken = false;
+  ValueObserver* when_weakened = nullptr;  ///< then sees all values from the first on, as RunRequest::observer would
+  PayloadSink* sink = nullptr;             ///< values go there while the model runs and leave memory
+  bool sink_inline = false;                ///< call the sink right away, from the thread that runs the model
+  std::size_t queue_bytes = std::size_t{256} << 20;  ///< values that wait for the sink; one larger value waits alone
+};
+
 /// What to run and record.
 struct RunRequest {
   std::vector<InputValue> arguments;  ///< one an argument of the signature, in order
   std::vector<bool> given;            ///< false: take the default
   std::int64_t seed = 0;
   bool grad = false;
-  bool keep_payloads = true;  ///< --save all | none
+  bool keep_payloads = true;  ///< false: neither values nor samples, whatever `save` says
+  SaveRules save;
+  OpPolicy* stop_after = nullptr;     ///< the run halts at the first Op or module exit that it says yes to
+  ValueObserver* observer = nullptr;  ///< sees every value; nothing is done for it when null
+  bool raise_on_nonfinite = false;    ///< stop at the first Op that makes NaN or an infinity out of finite values
+  /// Called for every event right after it was recorded (`--echo`).
+  std::function<void(const Capture& capture, std::uint32_t event)> narrate;
   bool record = true;         ///< false: run without recording (benchmarks)
   bool witness = false;       ///< run the dispatcher census beside the capture
   bool reload = true;         ///< start from the file's state; false: from wherever the run before left it (benchmarks)
@@ -110,6 +134,8 @@ struct RunResult {
   std::vector<OutputValue> outputs;  ///< leaves in structural order; empty when the model raised
   double forward_seconds = 0;
   std::vector<std::string> notes;  ///< what was done to the inputs: laid out anew as the file recorded them …
+  std::vector<std::uint32_t> undecided;  ///< events that are kept although the policy could not tell yet, ascending
+  bool stop_fired = false;               ///< stop_after said yes
 };
 
 /// Where the child is, for the parent that reports a crash. Written by the engine, read after a signal; plain memory

@@ -76,7 +76,7 @@ void fill_ops(Trace& trace, const Capture& capture) {
     ops.shape.mut(row) = signed_row(event.shape);
     ops.edge_begin.mut(row) = signed_row(event.edge_begin);
     ops.args_begin.mut(row) = signed_row(event.args_begin);
-    ops.payload.mut(row) = signed_row(event.payload);
+    (event.sampled ? ops.sample : ops.payload).mut(row) = signed_row(event.payload);
     ops.address.mut(row) = signed_row(event.address);
     ops.raw_index.mut(row) = static_cast<std::int32_t>(row + 1);
     trace.op_seconds.mut(row) = static_cast<float>(event.duration_ns * 1e-9);

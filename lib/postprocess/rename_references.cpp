@@ -37,6 +37,8 @@ void rename_references(StepContext& context) {
   auto& trace = context.trace;
   for (auto& label : trace.run.health.nonfinite) rename(trace, label);
   rename(trace, trace.run.outcome.boundary_label);
+  rename(trace, trace.run.outcome.reason);
+  for (auto& label : trace.run.outcome.frontier_labels) rename(trace, label);
 }
 
 }  // namespace tl

@@ -62,6 +62,7 @@ Json make_run(const RunInfo& run, const std::vector<ManifestFile>& files) {
               {"device", run.device},
               {"dtype", run.dtype},
               {"save", run.save},
+              {"save_note", run.save_note},
               {"threads", run.threads},
               {"seed", run.seed},
               {"grad", run.grad},
@@ -80,7 +81,11 @@ Json make_outcome(const Outcome& outcome) {
               {"error_type", outcome.error_type},
               {"boundary_kind", outcome.boundary_kind},
               {"boundary_label", outcome.boundary_label},
-              {"n_ops_committed", outcome.n_ops_committed}};
+              {"n_ops_committed", outcome.n_ops_committed},
+              {"frontier_labels", outcome.frontier_labels},
+              {"module", outcome.module},
+              {"call_site", outcome.call_site},
+              {"operands", outcome.operands}};
 }
 
 Json make_health(const Health& health) {

@@ -85,6 +85,10 @@ Outcome read_outcome(const JsonObject& object) {
   outcome.boundary_kind = object.string("boundary_kind");
   outcome.boundary_label = object.string("boundary_label");
   outcome.n_ops_committed = object.integer("n_ops_committed");
+  outcome.frontier_labels = object.strings("frontier_labels");
+  outcome.module = object.string("module", "");
+  outcome.call_site = object.string("call_site", "");
+  outcome.operands = object.strings("operands");
   return outcome;
 }
 
@@ -119,6 +123,7 @@ RunInfo read_run(const JsonObject& root) {
   info.device = run.string("device");
   info.dtype = run.string("dtype");
   info.save = run.string("save");
+  info.save_note = run.string("save_note", "");
   info.threads = run.integer("threads");
   info.seed = run.integer("seed");
   info.grad = run.boolean("grad");

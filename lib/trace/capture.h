@@ -35,7 +35,7 @@ struct CaptureEvent {
   OpKind kind = OpKind::kOperation;
   DType dtype = DType::kNone;
   DeviceKind device = DeviceKind::kCpu;
-  std::uint8_t reserved = 0;
+  bool sampled = false;  ///< `payload` holds the elements at sample_positions only (tensor/sample.h)
 };
 static_assert(sizeof(CaptureEvent) == 48);
 

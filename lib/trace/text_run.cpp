@@ -24,6 +24,7 @@ void visit_run_fields(Run& run, Visitor&& visit) {
   visit("device", run.device);
   visit("dtype", run.dtype);
   visit("save", run.save);
+  visit("save_note", run.save_note);
   visit("threads", run.threads);
   visit("seed", run.seed);
   visit("grad", run.grad);
@@ -41,6 +42,10 @@ void visit_outcome_fields(OutcomeT& outcome, Visitor&& visit) {
   visit("boundary_kind", outcome.boundary_kind);
   visit("boundary_label", outcome.boundary_label);
   visit("n_ops_committed", outcome.n_ops_committed);
+  visit("frontier_labels", outcome.frontier_labels);
+  visit("module", outcome.module);
+  visit("call_site", outcome.call_site);
+  visit("operands", outcome.operands);
 }
 
 template <typename HealthT, typename Visitor>

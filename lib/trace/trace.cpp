@@ -119,6 +119,18 @@ ChildIndex make_child_index(const Trace& trace) {
   return index;
 }
 
+Evidence evidence_of(const Trace& trace, OpId op, bool statistics) {
+  const auto at_hand = [&](std::int32_t payload) {
+    if (payload < 0) return false;
+    const auto encoding = static_cast<PayloadEncoding>(trace.payloads.encoding[row(payload)]);
+    if (encoding == PayloadEncoding::kEmpty || encoding == PayloadEncoding::kOpaque) return false;
+    return trace.payload_source != nullptr || trace.payloads.shard[row(payload)] >= 0;
+  };
+  if (at_hand(trace.ops.payload[op.index()])) return Evidence::kFull;
+  if (at_hand(trace.ops.sample[op.index()])) return Evidence::kSampled;
+  return statistics ? Evidence::kStatistics : Evidence::kShape;
+}
+
 std::vector<std::string> site_keys(const Trace& trace) {
   std::vector<std::string> keys(trace.num_ops());
   std::vector<std::string> stack_text(trace.module_calls.module.size());

@@ -10,6 +10,7 @@
 
 #include "core/ids.h"
 #include "trace/capture.h"
+#include "trace/dump.h"
 #include "trace/run_info.h"
 #include "trace/string_pool.h"
 #include "trace/tables.h"
@@ -97,6 +98,10 @@ struct ChildIndex {
   std::vector<std::int32_t> child;
 };
 ChildIndex make_child_index(const Trace& trace);
+/// On what the recorded value of an Op rests, as far as the columns of ops and payloads tell: full where its payload is at
+/// hand or stored, sampled where elements at fixed positions are, else shape. `statistics`: the recording has numbers of
+/// the Op.
+Evidence evidence_of(const Trace& trace, OpId op, bool statistics = false);
 /// site key: s1|addr/addr|layer_type|slot or empty|ordinal, %-escaped; grouping-independent. One string an Op (empty
 /// for inputs, outputs, buffers).
 std::vector<std::string> site_keys(const Trace& trace);
