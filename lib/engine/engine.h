@@ -90,9 +90,9 @@ struct ModelInfo {
 
 /// What becomes of the values that a run produces. What is pointed to is the caller's and outlives the run.
 struct SaveRules {
-  bool keep = true;             ///< false: no value is kept in full
-  OpPolicy* policy = nullptr;   ///< which values to keep; null: all of them
-  std::int64_t samples = 0;     ///< of values that are not kept: this many elements at fixed positions (tensor/sample.h)
+  bool keep = true;            ///< false: no value is kept in full
+  OpPolicy* policy = nullptr;  ///< which values to keep; null: all of them
+  std::int64_t samples = 0;    ///< of values that are not kept: this many elements at fixed positions (tensor/sample.h)
   std::size_t budget_bytes = 0;  ///< memory that kept values may take; 0: no bound
   /// Past the budget: true to go on with samples and with inputs and outputs of module calls while they fit, false to
   /// throw Error(kBudgetExceeded).
@@ -116,9 +116,9 @@ struct RunRequest {
   bool raise_on_nonfinite = false;    ///< stop at the first Op that makes NaN or an infinity out of finite values
   /// Called for every event right after it was recorded (`--echo`).
   std::function<void(const Capture& capture, std::uint32_t event)> narrate;
-  bool record = true;         ///< false: run without recording (benchmarks)
-  bool witness = false;       ///< run the dispatcher census beside the capture
-  bool reload = true;         ///< start from the file's state; false: from wherever the run before left it (benchmarks)
+  bool record = true;    ///< false: run without recording (benchmarks)
+  bool witness = false;  ///< run the dispatcher census beside the capture
+  bool reload = true;    ///< start from the file's state; false: from wherever the run before left it (benchmarks)
   /// Called between operations about every 1024 events with the count so far; throwing stops the run.
   std::function<void(std::size_t events)> progress;
 };
@@ -133,7 +133,7 @@ struct OutputValue {
 struct RunResult {
   std::vector<OutputValue> outputs;  ///< leaves in structural order; empty when the model raised
   double forward_seconds = 0;
-  std::vector<std::string> notes;  ///< what was done to the inputs: laid out anew as the file recorded them …
+  std::vector<std::string> notes;        ///< what was done to the inputs: laid out anew as the file recorded them …
   std::vector<std::uint32_t> undecided;  ///< events that are kept although the policy could not tell yet, ascending
   bool stop_fired = false;               ///< stop_after said yes
 };

@@ -30,8 +30,9 @@ void append_output(Trace& trace, const CaptureOutput& output, std::int32_t numbe
   ops.edge_begin.mut(row) = static_cast<std::int32_t>(trace.edges.parent.size());
   ops.args_begin.mut(row) = static_cast<std::int32_t>(trace.args.size());
   ops.payload.mut(row) = signed_row(output.payload);
-  if (output.payload == PayloadId::kNone && has_producer) ops.payload.mut(row) = ops.payload[producer];
-  ops.sample.mut(row) = has_producer && ops.payload[row] < 0 ? ops.sample[producer] : -1;
+  const bool inherits = has_producer && output.same_value && output.payload == PayloadId::kNone;
+  if (inherits) ops.payload.mut(row) = ops.payload[producer];
+  ops.sample.mut(row) = inherits && ops.payload[row] < 0 ? ops.sample[producer] : -1;
   ops.address.mut(row) = trace.strings.intern(output.role);
   ops.raw_index.mut(row) = raw_index;
   ops.type_index.mut(row) = number;

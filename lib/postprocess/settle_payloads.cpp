@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "postprocess/chosen_payloads.h"
 #include "postprocess/row_map.h"
 #include "postprocess/step.h"
 
@@ -19,20 +20,6 @@ namespace tl {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-
-/// The settled payloads over the store they came from.
-class SettledPayloads : public PayloadSource {
- public:
-  SettledPayloads(std::shared_ptr<const PayloadSource> inner, std::vector<std::uint32_t> rows)
-      : inner_(std::move(inner)), rows_(std::move(rows)) {}
-  std::size_t size() const override { return rows_.size(); }
-  PayloadFacts facts(PayloadId id) const override { return inner_->facts(PayloadId{rows_[id.index()]}); }
-  TensorRefPtr tensor(PayloadId id) const override { return inner_->tensor(PayloadId{rows_[id.index()]}); }
-
- private:
-  std::shared_ptr<const PayloadSource> inner_;
-  std::vector<std::uint32_t> rows_;
-};
 
 struct PayloadKey {
   std::uint64_t storage = 0;
@@ -118,7 +105,7 @@ class Settling {
         if (*id >= 0) *id = settled(op, *id);
       }
     }
-    trace_.payload_source = std::make_shared<SettledPayloads>(std::move(trace_.payload_source), std::move(kept_));
+    trace_.payload_source = std::make_shared<ChosenPayloads>(std::move(trace_.payload_source), std::move(kept_));
   }
 
  private:

@@ -203,9 +203,17 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::string_vi
 
 std::string format_safetensors_header(const SafetensorsHeader& header) {
   std::string text = "{";
+  text.reserve(128 * header.entries.size() + 64);
   const auto add_key = [&](std::string_view key) {
     if (text.size() > 1) text += ',';
-    text += Json(key).dump();
+    const bool plain = std::ranges::all_of(key, [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });
+    if (plain) {
+      text += '"';
+      text += key;
+      text += '"';
+    } else {
+      text += Json(key).dump();
+    }
     text += ':';
   };
   if (!header.metadata.empty()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <future>
 #include <utility>
 
@@ -20,6 +21,18 @@ constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 64;
 /// Bytes copied at once, out of tensors with gaps and where data is moved.
 constexpr std::size_t kChunk = std::size_t{1} << 20;
+
+/// Read piece by piece: mapped pages of a large file would count as memory of the process.
+std::string digest_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> chunk(kChunk);
+  Digester digester;
+  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
+    digester.update(std::as_bytes(std::span(chunk.data(), static_cast<std::size_t>(file.gcount()))));
+  }
+  if (file.bad() || !file.eof()) throw Error(ErrorCode::kOutputFailed, "cannot read " + path.string() + " back");
+  return digester.hex();
+}
 
 /// Start of the data behind a header of at least `header_bytes`.
 std::size_t data_start(std::size_t header_bytes) {
@@ -41,7 +54,18 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::siz
 
 void SafetensorsWriter::add(std::string_view name, const HostTensor& tensor) {
   check_readable(tensor);
+  check_name(name);
   add_entry(name, tensor.dtype, tensor.sizes, tensor.nbytes());
+  append_elements(tensor);
+}
+
+void SafetensorsWriter::add_unnamed(const HostTensor& tensor) {
+  check_readable(tensor);
+  add_entry({}, tensor.dtype, tensor.sizes, tensor.nbytes());
+  append_elements(tensor);
+}
+
+void SafetensorsWriter::append_elements(const HostTensor& tensor) {
   if (tensor.is_contiguous()) {
     file_.append(to_contiguous(tensor).storage);
     return;
@@ -52,17 +76,22 @@ void SafetensorsWriter::add(std::string_view name, const HostTensor& tensor) {
 
 void SafetensorsWriter::add_raw(std::string_view name, DType dtype, std::span<const std::int64_t> sizes,
                                 std::span<const std::byte> bytes) {
+  check_name(name);
+  add_unnamed_raw(dtype, sizes, bytes);
+  entries_.back().name = name;
+}
+
+void SafetensorsWriter::add_unnamed_raw(DType dtype, std::span<const std::int64_t> sizes,
+                                        std::span<const std::byte> bytes) {
   std::size_t needed = 0;
   const bool overflow =
       __builtin_mul_overflow(static_cast<std::size_t>(checked_numel(sizes)), item_bytes(dtype), &needed);
   TL_CHECK(!overflow && needed == bytes.size(), "packed elements are as many as their shape says");
-  add_entry(name, dtype, sizes, bytes.size());
+  add_entry({}, dtype, sizes, bytes.size());
   file_.append(bytes);
 }
 
-void SafetensorsWriter::add_entry(std::string_view name, DType dtype, std::span<const std::int64_t> sizes,
-                                  std::size_t bytes) {
-  TL_CHECK(!dtype_info(dtype).safetensors_name.empty(), "only dtypes of the format are added to a safetensors file");
+void SafetensorsWriter::check_name(std::string_view name) {
   const auto refuse = [&](const std::string& reason) {
     throw Error(ErrorCode::kOutputFailed,
                 "cannot write " + file_.path().string() + ": tensor " + shown_tensor(name) + " " + reason);
@@ -70,6 +99,11 @@ void SafetensorsWriter::add_entry(std::string_view name, DType dtype, std::span<
   if (!is_utf8(name)) refuse("has a name that is no UTF-8");
   if (name == kSafetensorsMetadataKey) refuse("has a name that the format reserves");
   if (!names_.emplace(name).second) refuse("is written twice");
+}
+
+void SafetensorsWriter::add_entry(std::string_view name, DType dtype, std::span<const std::int64_t> sizes,
+                                  std::size_t bytes) {
+  TL_CHECK(!dtype_info(dtype).safetensors_name.empty(), "only dtypes of the format are added to a safetensors file");
   entries_.push_back({.name = std::string(name),
                       .dtype = dtype,
                       .sizes = {sizes.begin(), sizes.end()},
@@ -93,8 +127,18 @@ void SafetensorsWriter::move_data(std::uint64_t by) {
   data_start_ += by;
 }
 
+SafetensorsWriter::Written SafetensorsWriter::finish_named(std::vector<std::string> names) {
+  TL_CHECK(names.size() == entries_.size(), "every tensor gets a name");
+  names_.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    check_name(names[i]);
+    entries_[i].name = std::move(names[i]);
+  }
+  return finish(true);
+}
+
 SafetensorsWriter::Written SafetensorsWriter::finish(bool with_digest) {
-  std::string header = format_safetensors_header({.entries = entries_, .metadata = metadata_});
+  std::string header = format_safetensors_header({.entries = std::move(entries_), .metadata = metadata_});
   if (header.size() > SafetensorsFile::kMaxHeaderBytes - kAlignment) {
     throw Error(ErrorCode::kOutputFailed, "cannot write " + file_.path().string() + ": its header of " +
                                               std::to_string(header.size()) + " bytes exceeds the format's limit of " +
@@ -111,8 +155,7 @@ SafetensorsWriter::Written SafetensorsWriter::finish(bool with_digest) {
   std::future<std::string> digest;
   if (with_digest) {
     file_.flush();  // the hash reads the file, not our buffer
-    digest =
-        std::async(std::launch::async, [path = file_.path()] { return digest_hex(MappedFile::open(path)->bytes()); });
+    digest = std::async(std::launch::async, [path = file_.path()] { return digest_of_file(path); });
   }
   file_.close();
   if (with_digest) written.digest = digest.get();

@@ -39,6 +39,9 @@ class SafetensorsWriter {
   /// Writes elements that are packed already; `bytes` must be as many as dtype and sizes say.
   void add_raw(std::string_view name, DType dtype, std::span<const std::int64_t> sizes,
                std::span<const std::byte> bytes);
+  /// As add and add_raw, for tensors that are named by finish_named; not to be mixed with named ones.
+  void add_unnamed(const HostTensor& tensor);
+  void add_unnamed_raw(DType dtype, std::span<const std::int64_t> sizes, std::span<const std::byte> bytes);
   /// Replaces the `__metadata__` of the header. Bytes that are no UTF-8 become U+FFFD.
   void set_metadata(std::map<std::string, std::string> metadata) { metadata_ = std::move(metadata); }
   /// Bytes of the elements added so far.
@@ -46,8 +49,12 @@ class SafetensorsWriter {
 
   /// Writes the header, waits until all is on the disk and closes the file. To be called once, last.
   Written finish(bool with_digest = false);
+  /// The same, with digest, naming the tensors in the order they were added; the names are checked as by add.
+  Written finish_named(std::vector<std::string> names);
 
  private:
+  void check_name(std::string_view name);
+  void append_elements(const HostTensor& tensor);
   void add_entry(std::string_view name, DType dtype, std::span<const std::int64_t> sizes, std::size_t bytes);
   void move_data(std::uint64_t by);
 

@@ -1,46 +1,19 @@
 #include "tlspec/shard_writer.h"
 
-#include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
 #include "tlspec/payload_encoding.h"
+#include "tlspec/shard_files.h"
 
 namespace tl {
 namespace {
 
-/// Tensors in one file; keeps the header of a file well below the limit of the format.
-constexpr std::size_t kMaxTensors = std::size_t{1} << 18;
-
-/// What a payload will take in its file, known before its bytes are fetched.
-struct Claim {
-  std::size_t bytes = 0;
-  std::size_t tensors = 0;
-  std::size_t name_bytes = 0;
-};
-
-std::size_t bytes_of(const StoredPayload& stored) {
-  std::size_t bytes = 0;
-  for (const auto& part : stored.parts) bytes += part.tensor.nbytes();
-  return bytes;
-}
-
-std::size_t strided_bytes(const PayloadFacts& facts) {
-  std::int64_t extent = 1;
-  for (std::size_t i = 0; i < facts.sizes.size(); ++i) {
-    extent = facts.sizes[i] == 0 ? 0 : extent + (facts.sizes[i] - 1) * facts.strides[i];
-    if (extent == 0) break;
-  }
-  const auto elements = std::min(checked_numel(facts.sizes), extent);
-  return static_cast<std::size_t>(elements) * item_bytes(facts.dtype);
-}
-
 class ShardWriter {
  public:
-  ShardWriter(const Trace& trace, const std::filesystem::path& directory, std::size_t shard_bytes)
-      : trace_(trace), directory_(directory), shard_bytes_(shard_bytes) {}
+  ShardWriter(const Trace& trace, ShardFiles& files, const ShardStream* stream)
+      : trace_(trace), files_(files), stream_(stream) {}
 
   WrittenShards run() {
     const auto& rows = trace_.payloads;
@@ -51,14 +24,9 @@ class ShardWriter {
     columns.shard.assign(count, -1);
     if (trace_.payload_source == nullptr) return std::move(result_);
     TL_CHECK(trace_.payload_source->size() >= count, "every row of payloads has a tensor");
-    std::vector<Claim> claims;
-    claims.reserve(count);
-    for (std::size_t row = 0; row < count; ++row) claims.push_back(claim(row));
-    for (std::size_t begin = 0; begin < count;) {
-      const auto end = shard_end(claims, begin);
-      write_shard(claims, begin, end);
-      begin = end;
-    }
+    row_of_payload_.assign(files_.size(), -1);
+    for (std::size_t row = 0; row < count; ++row) add_payload(row);
+    result_.files = files_.finish([&](std::size_t payload) { return name_of(payload); });
     return std::move(result_);
   }
 
@@ -69,50 +37,22 @@ class ShardWriter {
     return op_label(trace_, OpId{static_cast<std::uint32_t>(trace_.payloads.first_op[row])});
   }
 
-  Claim claim(std::size_t row) const {
-    const auto facts = trace_.payload_source->facts(id_of(row));
-    const auto key_bytes = key_of(row).size();
-    if (facts.kind == TensorKind::kOpaque) return {};
-    if (facts.kind == TensorKind::kStrided) return {strided_bytes(facts), 1, key_bytes};
-    const auto tensor = trace_.payload_source->tensor(id_of(row));
-    if (tensor == nullptr) return {};
-    const auto stored = encode_payload(*tensor);
-    std::size_t name_bytes = 0;
-    for (const auto& part : stored.parts) name_bytes += key_bytes + part.suffix.size();
-    return {bytes_of(stored), stored.parts.size(), name_bytes};
+  /// Values that were written while the model ran and turned out to belong to no Op that the recording keeps have no
+  /// label.
+  std::string name_of(std::size_t payload) const {
+    const auto row = row_of_payload_[payload];
+    return row < 0 ? "dropped." + std::to_string(payload) : key_of(static_cast<std::size_t>(row));
   }
 
-  std::size_t shard_end(const std::vector<Claim>& claims, std::size_t begin) const {
-    std::size_t bytes = 0;
-    std::size_t tensors = 0;
-    std::size_t row = begin;
-    for (; row < claims.size(); ++row) {
-      const bool full = claims[row].bytes > shard_bytes_ - std::min(bytes, shard_bytes_) ||
-                        tensors + claims[row].tensors > kMaxTensors;
-      if (full && tensors != 0) break;
-      bytes += claims[row].bytes;
-      tensors += claims[row].tensors;
-    }
-    return row;
-  }
-
-  void write_shard(const std::vector<Claim>& claims, std::size_t begin, std::size_t end) {
-    Claim total;
-    for (auto row = begin; row < end; ++row) {
-      total.tensors += claims[row].tensors;
-      total.name_bytes += claims[row].name_bytes;
-    }
-    if (total.tensors == 0) return;
-    const auto number = static_cast<std::int32_t>(result_.files.size());
-    const auto name = shard_name(number);
-    SafetensorsWriter writer(directory_ / name, SafetensorsWriter::header_space(total.tensors, total.name_bytes));
-    for (auto row = begin; row < end; ++row) add_payload(writer, row, number);
-    auto written = writer.finish(true);
-    result_.files.push_back({name, static_cast<std::int64_t>(written.bytes), std::move(written.digest), false});
-  }
-
-  void add_payload(SafetensorsWriter& writer, std::size_t row, std::int32_t number) {
+  void add_payload(std::size_t row) {
     auto& encoding = result_.columns.encoding[row];
+    if (const auto* place = streamed(row)) {
+      encoding = static_cast<std::uint8_t>(place->encoding);
+      result_.columns.shard[row] = place->shard;
+      row_of_payload_[place->number] = static_cast<std::int32_t>(row);
+      result_.payloads += place->shard >= 0 ? 1 : 0;
+      return;
+    }
     const auto tensor = trace_.payload_source->tensor(id_of(row));
     if (tensor == nullptr) {
       const auto opaque = static_cast<std::uint8_t>(PayloadEncoding::kOpaque);
@@ -122,35 +62,46 @@ class ShardWriter {
     const auto stored = encode_payload(*tensor);
     encoding = static_cast<std::uint8_t>(stored.encoding);
     if (stored.parts.empty()) return;
-    const auto key = key_of(row);
-    check_fits(stored, row, key);
-    for (const auto& part : stored.parts) writer.add(key + part.suffix, part.tensor);
-    result_.columns.shard[row] = number;
+    check_fits(stored, row);
+    row_of_payload_.push_back(static_cast<std::int32_t>(row));
+    result_.columns.shard[row] = files_.add(stored, false);
     ++result_.payloads;
   }
 
+  const ShardStream::Place* streamed(std::size_t row) const {
+    if (stream_ == nullptr) return nullptr;
+    const auto payload = trace_.payload_source->facts(id_of(row)).storage;
+    return payload == 0 ? nullptr : stream_->find(payload - 1);
+  }
+
   /// A writer never writes what the reader would refuse.
-  void check_fits(const StoredPayload& stored, std::size_t row, const std::string& key) const {
+  void check_fits(const StoredPayload& stored, std::size_t row) const {
     const auto& rows = trace_.payloads;
     const PayloadShape shape{static_cast<DType>(rows.dtype[row]), trace_.shapes[rows.shape[row]],
                              trace_.shapes[rows.strides[row]], 0};
     try {
       static_cast<void>(decode_payload(stored.encoding, shape, stored.parts));
     } catch (const Error& error) {
-      throw Error(ErrorCode::kInvariant, "payload " + std::to_string(row) + " of " + key + " " + error.message);
+      throw Error(ErrorCode::kInvariant, "payload " + std::to_string(row) + " of " + key_of(row) + " " + error.message);
     }
   }
 
   const Trace& trace_;
-  const std::filesystem::path& directory_;
-  std::size_t shard_bytes_;
+  ShardFiles& files_;
+  const ShardStream* stream_;
+  std::vector<std::int32_t> row_of_payload_;  ///< by number in files_; -1 for none
   WrittenShards result_;
 };
 
 }  // namespace
 
 WrittenShards write_shards(const Trace& trace, const std::filesystem::path& directory, std::size_t shard_bytes) {
-  return ShardWriter(trace, directory, shard_bytes).run();
+  ShardFiles files(directory, shard_bytes);
+  return ShardWriter(trace, files, nullptr).run();
+}
+
+WrittenShards write_shards(const Trace& trace, ShardStream& stream) {
+  return ShardWriter(trace, stream.files(), &stream).run();
 }
 
 }  // namespace tl

@@ -7,6 +7,7 @@
 
 #include "tlspec/column_file.h"
 #include "tlspec/manifest.h"
+#include "tlspec/shard_stream.h"
 #include "trace/trace.h"
 
 namespace tl {
@@ -22,5 +23,9 @@ struct WrittenShards {
 /// its first Op. A file is closed when the next payload would take it over `shard_bytes` of elements. A trace without
 /// payload source gives no files. Throws Error(kOutputFailed), and kInvariant where a tensor is not what its row says.
 WrittenShards write_shards(const Trace& trace, const std::filesystem::path& directory, std::size_t shard_bytes);
+
+/// Completes the tensors files of a stream: names what it holds, appends what it was never given. A stored value that
+/// no row refers to (of an Op that hangs on no input or output) is named `dropped.<number>`.
+WrittenShards write_shards(const Trace& trace, ShardStream& stream);
 
 }  // namespace tl

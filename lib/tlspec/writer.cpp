@@ -1,5 +1,6 @@
 #include "tlspec/writer.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -56,9 +57,13 @@ WrittenShards no_shards(const Trace& trace) {
 WriteReport write_tlspec(const Trace& trace, const std::filesystem::path& target, const WriteOptions& options) {
   check_columns(trace, ErrorCode::kInvariant, "the recording to be written");
   check_level(trace, options);
-  AtomicDirectoryWriter directory(target, options.force);
+  std::optional<AtomicDirectoryWriter> own;
+  if (options.stream == nullptr) own.emplace(target, options.force);
+  auto& directory = own ? *own : options.stream->directory();
   const bool with_payloads = options.level == Level::kPortable && trace.payload_source != nullptr;
-  auto shards = with_payloads ? write_shards(trace, directory.temp(), options.shard_bytes) : no_shards(trace);
+  auto shards = !with_payloads ? no_shards(trace)
+                : own          ? write_shards(trace, directory.temp(), options.shard_bytes)
+                               : write_shards(trace, *options.stream);
   auto manifest = make_manifest(trace, options);
   manifest.files.push_back(
       listed(kColumnsFile, write_columns(directory.temp() / kColumnsFile, trace, shards.columns), false));

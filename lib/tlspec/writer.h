@@ -11,10 +11,13 @@
 
 namespace tl {
 
+class ShardStream;
+
 struct WriteOptions {
   Level level = Level::kPortable;
   bool force = false;                              ///< replace an existing recording
   std::size_t shard_bytes = std::size_t{1} << 30;  ///< of elements in one tensors file; one larger tensor gets its own
+  ShardStream* stream = nullptr;  ///< payloads that were written already, and the directory they are in
   std::optional<bool> capture_verified = std::nullopt;  ///< outcome of a validation; nullopt: not validated
   std::string capture_verification_reason = "not validated";
 };

@@ -83,7 +83,8 @@ struct CaptureOutput {
   std::uint32_t payload = PayloadId::kNone;
   DType dtype = DType::kNone;
   DeviceKind device = DeviceKind::kCpu;
-  std::string scalar;  ///< text of a host value (3, "abc", None); empty for tensors
+  bool same_value = true;  ///< the value is that of `op`, not a later state or another view of its memory
+  std::string scalar;      ///< text of a host value (3, "abc", None); empty for tensors
 };
 
 /// Facts of a kept payload, taken at production. `storage` identifies the memory: equal numbers share bytes.

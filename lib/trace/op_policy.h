@@ -23,6 +23,16 @@ class OpPolicy {
   /// Asked when a module call has returned; `output` is the event of the value that it returned first, OpId::kNone
   /// where it returned no recorded tensor. Yes answers for `output`.
   virtual LiveAnswer on_module_exit(const Capture& capture, std::uint32_t module_call, std::uint32_t output) = 0;
+  /// What an event of that call that was answered with kLater comes to after on_module_exit: kNo where it can no longer
+  /// be chosen, so that its value may go.
+  virtual LiveAnswer after_module_exit(const Capture& capture, std::uint32_t event, std::uint32_t module_call,
+                                       std::uint32_t output) {
+    static_cast<void>(capture);
+    static_cast<void>(event);
+    static_cast<void>(module_call);
+    static_cast<void>(output);
+    return LiveAnswer::kLater;
+  }
 };
 
 }  // namespace tl

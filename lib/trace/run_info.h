@@ -32,10 +32,11 @@ struct Outcome {
   std::string boundary_kind;         ///< op, module_exit; where it stopped
   std::string boundary_label;        ///< op name or module address where it stopped
   std::int64_t n_ops_committed = 0;  ///< operations recorded before the end
-  std::vector<std::string> frontier_labels;  ///< labels of the Ops at the boundary: what it halted at, or was handed last
-  std::string module;                        ///< address of the module whose forward ran there; empty for the root
-  std::string call_site;                     ///< file.py:12, where the boundary stands in the source
-  std::vector<std::string> operands;         ///< of an operation that raised: name and type, `mat1 f32[3,4]`
+  std::vector<std::string>
+      frontier_labels;                ///< labels of the Ops at the boundary: what it halted at, or was handed last
+  std::string module;                 ///< address of the module whose forward ran there; empty for the root
+  std::string call_site;              ///< file.py:12, where the boundary stands in the source
+  std::vector<std::string> operands;  ///< of an operation that raised: name and type, `mat1 f32[3,4]`
   bool complete() const { return status == "complete"; }
 };
 

@@ -38,6 +38,18 @@ std::string_view func_name(const Trace& trace, OpId op) {
   return instruction < 0 ? std::string_view("none") : trace.strings[trace.instructions.func_name[row(instruction)]];
 }
 
+std::string raw_label(const Capture& capture, std::uint32_t event) {
+  const auto type_of = [&](const CaptureEvent& record) {
+    if (record.kind != OpKind::kOperation) return std::string_view(kTypeOfKind[static_cast<std::size_t>(record.kind)]);
+    const auto code = capture.instructions.layer_type[record.instruction];
+    return code < 0 ? std::string_view{} : capture.strings[code];
+  };
+  const auto type = type_of(capture.events[event]);
+  std::size_t same = 0;
+  for (std::uint32_t i = 0; i <= event; ++i) same += type_of(capture.events[i]) == type ? 1 : 0;
+  return std::string(type) + "_" + std::to_string(same) + "_" + std::to_string(event + 1) + "_raw";
+}
+
 std::string raw_label(const Trace& trace, OpId op) {
   return std::string(layer_type(trace, op)) + "_" + std::to_string(trace.ops.type_index[op.index()]) + "_" +
          std::to_string(trace.ops.raw_index[op.index()]) + "_raw";

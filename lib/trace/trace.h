@@ -64,6 +64,8 @@ void for_each_table(TraceT& trace, Visitor&& visitor) {
 #undef TL_TABLE_END
 }
 
+/// Raw label of an event of a capture: relu_1_4_raw. Counts the events before it.
+std::string raw_label(const Capture& capture, std::uint32_t event);
 /// Raw label of an Op as during capture: relu_1_4_raw.
 std::string raw_label(const Trace& trace, OpId op);
 /// Label of a Layer: relu_1_2, or input_1 for inputs, outputs and buffers. Needs the step assign-labels.
@@ -98,9 +100,9 @@ struct ChildIndex {
   std::vector<std::int32_t> child;
 };
 ChildIndex make_child_index(const Trace& trace);
-/// On what the recorded value of an Op rests, as far as the columns of ops and payloads tell: full where its payload is at
-/// hand or stored, sampled where elements at fixed positions are, else shape. `statistics`: the recording has numbers of
-/// the Op.
+/// On what the recorded value of an Op rests, as far as the columns of ops and payloads tell: full where its payload is
+/// at hand or stored, sampled where elements at fixed positions are, else shape. `statistics`: the recording has
+/// numbers of the Op.
 Evidence evidence_of(const Trace& trace, OpId op, bool statistics = false);
 /// site key: s1|addr/addr|layer_type|slot or empty|ordinal, %-escaped; grouping-independent. One string an Op (empty
 /// for inputs, outputs, buffers).

@@ -65,6 +65,7 @@ c10::IValue Executor::run(const c10::IValue& self, std::vector<c10::IValue> argu
     provs.push_back(
         recorder_.record_input("input." + (i + 1 < names.size() ? names[i + 1] : std::to_string(i)), arguments[i]));
   }
+  recorder_.halt_if_asked();
   for (auto* hook : program_.pre_hooks) {
     auto tuple = c10::ivalue::Tuple::create(arguments);
     const auto tuple_prov = recorder_.containers().make(provs);
@@ -92,7 +93,8 @@ c10::IValue Executor::run(const c10::IValue& self, std::vector<c10::IValue> argu
     if (!hooked.value.isNone()) result = std::move(hooked);
   }
   recorder_.record_outputs(result.value, result.prov);
-  recorder_.leave_module(outer, result.prov);
+  recorder_.leave_module(outer, result.prov, &result.value);
+  recorder_.halt_if_asked();
   set_current(nullptr);
   return result.value;
 }
@@ -107,6 +109,7 @@ std::vector<c10::IValue> Executor::run_flat(std::vector<FlatInput> inputs, const
     values.push_back(std::move(input.value));
   }
   inputs.clear();
+  recorder_.halt_if_asked();
   FrameHolder holder(*program_.entry);
   auto& frame = *holder;
   const auto& body = program_.entry->body;
@@ -123,7 +126,9 @@ std::vector<c10::IValue> Executor::run_flat(std::vector<FlatInput> inputs, const
     recorder_.record_output(roles[i], frame.values[slot], frame.prov[slot]);
     outputs.push_back(frame.values[slot]);
   }
-  recorder_.leave_module(outer, roles.empty() ? Prov{} : frame.prov[body.outputs[0]]);
+  recorder_.leave_module(outer, roles.empty() ? Prov{} : frame.prov[body.outputs[0]],
+                         roles.empty() ? nullptr : &frame.values[body.outputs[0]]);
+  recorder_.halt_if_asked();
   set_current(nullptr);
   return outputs;
 }
@@ -303,7 +308,7 @@ void Executor::run_operator(Instruction& instruction, Frame& frame) {
       stack_.push_back(frame.values[slot]);
     arg_provs_.push_back(frame.prov[slot]);
   }
-  const c10::ArrayRef<c10::IValue> args(stack_.data() + base, count);
+  c10::ArrayRef<c10::IValue> args(stack_.data() + base, count);
   recorder_.gather(instruction, args, arg_provs_.data());
   recorder_.count_execution(instruction);
   std::uint64_t start = 0;
@@ -318,11 +323,20 @@ void Executor::run_operator(Instruction& instruction, Frame& frame) {
   if (!done) {
     start = ticks();
     if (instruction.vararg) stack_.emplace_back(static_cast<std::int64_t>(count));
-    instruction.operation(stack_);
+    try {
+      instruction.operation(stack_);
+    } catch (...) {
+      if (stack_.size() >= base + count) {  // not consumed yet
+        args = {stack_.data() + base, count};
+        failed_operands_.assign(args.begin(), args.end());
+      }
+      throw;
+    }
   }
   const auto elapsed = ticks() - start;
   store_outputs(instruction, frame, elapsed > 0xffffffffULL ? 0xffffffffu : static_cast<std::uint32_t>(elapsed));
   stack_.resize(base);
+  recorder_.halt_if_asked();
 }
 
 bool Executor::run_out_of_place(Instruction& instruction, std::size_t base) {
@@ -365,6 +379,7 @@ bool Executor::run_out_of_place(Instruction& instruction, std::size_t base) {
   }
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   auto spare = c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(result.storage().unsafeGetStorageImpl());
+  recorder_.before_swap(storage);
   storage->swap_data_ptr(*spare);
   recorder_.payloads()->move_payloads(storage, std::move(spare));
   impl->bump_version();
@@ -503,10 +518,12 @@ void Executor::run_call(Instruction& instruction, Frame& frame) {
                                  : recorder_.enter_function(instruction);
   auto result = run_function(*callee, inner);
   set_current(&instruction);
-  if (module >= 0)
-    recorder_.leave_module(outer, result.prov);
-  else
+  if (module >= 0) {
+    recorder_.leave_module(outer, result.prov, &result.value);
+    recorder_.halt_if_asked();
+  } else {
     recorder_.leave_function(outer);
+  }
   if (instruction.outputs.empty()) return;
   if (instruction.kind == InstructionKind::kFork) {
     auto future = c10::make_intrusive<c10::ivalue::Future>(result.value.type());

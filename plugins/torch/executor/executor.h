@@ -44,6 +44,8 @@ class Executor {
                                     std::uint32_t root_module);
 
   const Instruction* current() const { return current_; }
+  /// The arguments of the operation that raised, where it left them.
+  const std::vector<c10::IValue>& failed_operands() const { return failed_operands_; }
   static const Instruction* current_of_process() { return process_current_; }
 
  private:
@@ -95,6 +97,7 @@ class Executor {
   bool swap_storages_;
   torch::jit::Stack stack_;
   std::vector<Prov> arg_provs_;
+  std::vector<c10::IValue> failed_operands_;
   std::vector<c10::IValue> entered_;  ///< objects of open `with` blocks
   struct AutocastState {
     bool enabled;

@@ -54,9 +54,16 @@ std::uint64_t ticks() {
 #endif
 }
 
-Recorder::Recorder(Capture& capture, const ModuleMap& modules, Options options)
-    : capture_(capture), modules_(modules), options_(std::move(options)) {
-  if (options_.keep_payloads) store_ = std::make_shared<PayloadStore>(capture_.shapes);
+Recorder::Recorder(Capture& capture, const ModuleMap& modules, const RunRequest& request, CrashSlate* slate)
+    : capture_(capture), modules_(modules), request_(request), slate_(slate) {
+  if (request.keep_payloads && (request.save.keep || request.save.samples > 0)) {
+    store_ = std::make_shared<PayloadStore>(capture_.shapes);
+  }
+  if (ValueWatch::needed(request)) {
+    watch_ = std::make_unique<ValueWatch>(capture_, store_.get(), request, [this] {
+      if (request_.progress) request_.progress(capture_.events.size());
+    });
+  }
   calls_of_module_.assign(capture_.modules.address.size(), 0);
   base_context_.assign(capture_.modules.address.size(), kNone);
   buffer_rows_.assign(capture_.buffers.address.size(), kNone);
@@ -108,10 +115,17 @@ Recorder::Context Recorder::enter_module(std::uint32_t module, std::int32_t call
   return outer;
 }
 
-void Recorder::leave_module(Context outer, Prov result) {
+void Recorder::leave_module(Context outer, Prov result, const c10::IValue* value) {
   const auto row = context_.module_call;
+  c10::IValue first = value != nullptr && watch_ != nullptr ? *value : c10::IValue();
   while (result.is(Prov::Tag::kContainer) && !containers_.at(result).items.empty()) {
     result = containers_.at(result).items.front();
+    if (first.isTuple())
+      first = first.toTupleRef().elements().empty() ? c10::IValue() : first.toTupleRef().elements()[0];
+    else if (first.isList())
+      first = first.toListRef().empty() ? c10::IValue() : c10::IValue(first.toListRef()[0]);
+    else
+      first = c10::IValue();
   }
   auto& calls = capture_.module_calls;
   if (result.is(Prov::Tag::kOp)) calls.output_op.mut(row) = static_cast<std::int32_t>(result.index());
@@ -119,6 +133,12 @@ void Recorder::leave_module(Context outer, Prov result) {
   call_ticks_[row] = ticks() - call_ticks_[row];
   open_calls_.pop_back();
   context_ = outer;
+  if (watch_ == nullptr) return;
+  const auto output = result.is(Prov::Tag::kOp) ? result.index() : kNone;
+  const bool as_produced = output != kNone && first.isTensor() && first.toTensor().defined() &&
+                           !is_batched(first.toTensor()) &&
+                           writers_.find(storage_of(first.toTensor()), output, capture_).writer == kNone;
+  watch_->on_module_exit(row, output, as_produced ? &first.toTensor() : nullptr);
 }
 
 Recorder::Context Recorder::enter_function(Instruction& call) {
@@ -167,14 +187,17 @@ std::int32_t Recorder::shape_of(const at::Tensor& tensor, ShapeCache* cache) {
 }
 
 std::uint32_t Recorder::append(CaptureEvent event, const at::Tensor* tensor, bool keep) {
-  if (keep && store_ && tensor) event.payload = store_->keep(*tensor, static_cast<std::int32_t>(event.shape));
+  if (keep && store_ && watch_ == nullptr) {
+    event.payload = store_->keep(*tensor, static_cast<std::int32_t>(event.shape));
+  }
   capture_.events.push_back(event);
   const auto count = capture_.events.size();
   TL_CHECK(count < Prov::kMaxIndex, "a run is limited to 2^29 events");
-  if (options_.slate) options_.slate->events = count;
+  if (slate_) slate_->events = count;
+  if (watch_ != nullptr) watch_->on_event(static_cast<std::uint32_t>(count - 1), *tensor, !keep);
   // Often enough for a request to stop: after so many events, and after every call that took long.
   const bool slow = event.duration_ns > kSlowTicks;
-  if (options_.progress && (slow || (count & 1023) == 0)) options_.progress(count);
+  if (request_.progress && (slow || (count & 1023) == 0)) request_.progress(count);
   return static_cast<std::uint32_t>(count - 1);
 }
 

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "executor/payload_store.h"
 #include "executor/provenance.h"
+#include "executor/value_watch.h"
 #include "executor/writers.h"
 #include "program/program.h"
 #include "trace/args.h"
@@ -53,12 +54,8 @@ struct ModuleMap {
 /// Turns what the executor does into events of a Capture. One a run.
 class Recorder {
  public:
-  struct Options {
-    bool keep_payloads = true;
-    std::function<void(std::size_t)> progress;
-    CrashSlate* slate = nullptr;
-  };
-  Recorder(Capture& capture, const ModuleMap& modules, Options options);
+  /// `request` outlives the recorder.
+  Recorder(Capture& capture, const ModuleMap& modules, const RunRequest& request, CrashSlate* slate);
 
   ContainerTree& containers() { return containers_; }
   PayloadStore* payloads() { return store_.get(); }
@@ -73,7 +70,8 @@ class Recorder {
   std::string module_address() const;
   /// Enters a call of a module; returns the context to hand back to `leave_module`.
   Context enter_module(std::uint32_t module, std::int32_t call_site);
-  void leave_module(Context outer, Prov result);
+  /// `value` is what the call returned, where it is at hand.
+  void leave_module(Context outer, Prov result, const c10::IValue* value = nullptr);
   /// Enters a function or method inside the same module's forward.
   Context enter_function(Instruction& call);
   void leave_function(Context outer) { context_ = outer; }
@@ -129,6 +127,20 @@ class Recorder {
   /// Scales tick counts to nanoseconds, resolves branch tests, closes open calls, attaches payloads. Called once, also
   /// after the model raised.
   void finish();
+  /// Throws Halted where somebody asked to end the run at what was recorded last.
+  void halt_if_asked() const {
+    if (watch_ != nullptr && watch_->halted()) throw Halted();
+  }
+  /// What was asked of values beyond recording them; null where nothing was.
+  const ValueWatch* watch() const { return watch_.get(); }
+  /// Makes the value that the run halted at its output.
+  void record_frontier(std::uint32_t event);
+  /// Lets the store's payloads be moved before the storage is written by other means than `before_writes`.
+  void before_swap(c10::StorageImpl* storage) {
+    if (watch_ != nullptr) watch_->before_write(storage);
+  }
+  /// Labels of the events that the call at hand was given, as raw labels.
+  std::vector<std::string> gathered_labels() const;
   std::size_t num_flow_rows() const { return capture_.flow.tag.size(); }
 
   // --- what the run did ----------------------------------------------------------------------------------------------
@@ -185,8 +197,10 @@ class Recorder {
   std::unordered_map<AttributeKey, AttributeInfo, AttributeKeyHash> changed_attributes_;  ///< goes before modules_
   std::vector<at::Tensor> buffers_;  ///< what each buffer is bound to now
   BuffersOfStorage buffers_of_storage_;
-  Options options_;
+  const RunRequest& request_;
+  CrashSlate* slate_;
   std::shared_ptr<PayloadStore> store_;
+  std::unique_ptr<ValueWatch> watch_;
   ContainerTree containers_;
   WriterTable writers_;
   Context context_{0, 0};

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "bridge/tensor_bridge.h"
+#include "trace/trace.h"
 
 // The end of a run: what was returned, what the run changed, which Op decided each branch, ticks to seconds.
 namespace tl::lt {
@@ -92,11 +93,35 @@ void Recorder::record_output_leaf(const std::string& role, const c10::IValue& le
     output.shape = static_cast<std::uint32_t>(shape_of(tensor, nullptr));
     output.dtype = dtype_of(tensor);
     output.device = device_kind_of(tensor);
-    if (store_) output.payload = store_->keep(tensor, static_cast<std::int32_t>(output.shape));
+    output.same_value = edges_.size() == 1 && prov.is(Prov::Tag::kOp) && edges_.front().parent == prov.index();
+    if (watch_ != nullptr)
+      watch_->keep_output(output, tensor, output.same_value);
+    else if (store_)
+      output.payload = store_->keep(tensor, static_cast<std::int32_t>(output.shape));
   } else {
     output.scalar = text_of(leaf);
   }
   capture_.outputs.push_back(std::move(output));
+}
+
+void Recorder::record_frontier(std::uint32_t event) {
+  const auto& record = capture_.events[event];
+  CaptureOutput output;
+  output.role = "output";
+  output.op = event;
+  output.shape = record.shape;
+  output.dtype = record.dtype;
+  output.device = record.device;
+  capture_.outputs.push_back(std::move(output));
+}
+
+std::vector<std::string> Recorder::gathered_labels() const {
+  std::vector<std::string> labels;
+  for (const auto& edge : edges_) {
+    auto label = raw_label(capture_, edge.parent);
+    if (std::ranges::find(labels, label) == labels.end()) labels.push_back(std::move(label));
+  }
+  return labels;
 }
 
 void Recorder::record_output(const std::string& role, const c10::IValue& value, Prov prov) {
@@ -122,8 +147,10 @@ void Recorder::finish() {
   const auto elapsed = seconds_now() - start_seconds_;
   const double seconds_per_tick = elapsed_ticks > 0 ? elapsed / elapsed_ticks : 0;
   while (!open_calls_.empty()) {  // the model raised inside them
-    context_.module_call = open_calls_.back();
-    leave_module(context_, Prov{});
+    const auto row = open_calls_.back();
+    capture_.module_calls.end_op.mut(row) = static_cast<std::int32_t>(num_events());
+    call_ticks_[row] = ticks() - call_ticks_[row];
+    open_calls_.pop_back();
   }
   for (std::size_t i = 0; i < capture_.events.size(); ++i) {
     auto& event = capture_.events[i];
@@ -134,6 +161,7 @@ void Recorder::finish() {
     capture_.module_call_seconds.push_back(static_cast<double>(count) * seconds_per_tick);
   }
   for (std::size_t i = 0; i < branch_tests_.size(); ++i) capture_.branches[i].test_op = test_op_of(branch_tests_[i]);
+  if (watch_ != nullptr) watch_->finish();
   if (store_) {
     store_->settle();
     capture_.payloads = store_;

@@ -152,6 +152,7 @@ void Recorder::gather(const Instruction& instruction, c10::ArrayRef<c10::IValue>
     }
   }
   for (const auto position : instruction.host_inputs) gather_host(args[position], provs[position], position);
+  if (watch_ != nullptr && watch_->wants_arguments()) watch_->note_arguments(args, provs);
   if (!instruction.writes && !instruction.foreign) return;
   const auto add_written = [&](std::size_t position, bool hidden) {
     if (args[position].isTensor() && args[position].toTensor().defined()) {

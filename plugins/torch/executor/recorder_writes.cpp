@@ -26,7 +26,10 @@ bool Recorder::write_meets_payload(const Instruction&, c10::ArrayRef<c10::IValue
 void Recorder::before_writes(const Instruction& instruction, c10::ArrayRef<c10::IValue> args) {
   if (store_) {
     for (const auto& written : written_) {
-      if (auto* storage = storage_of(written.tensor); storage != nullptr) store_->preserve(storage);
+      auto* storage = storage_of(written.tensor);
+      if (storage == nullptr) continue;
+      if (watch_ != nullptr) watch_->before_write(storage);
+      store_->preserve(storage);
     }
   }
   foreign_copies_.clear();
@@ -51,6 +54,7 @@ void Recorder::check_foreign(const Instruction& instruction, std::uint32_t op) {
     if (std::ranges::find(findings, instruction.where) == findings.end()) findings.push_back(instruction.where);
     // Too late to preserve in place: payloads that cover exactly this tensor get the copy, which holds the old values.
     if (store_ && copy.before.nbytes() == copy.live.storage().nbytes()) {
+      if (watch_ != nullptr) watch_->before_write(copy.storage.get());
       store_->move_payloads(copy.storage.get(), copy.before.storage().getWeakStorageImpl().lock());
     }
     if (op != kNone) writers_.wrote(copy.storage.get(), op, kNone, capture_);

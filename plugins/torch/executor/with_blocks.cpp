@@ -42,8 +42,10 @@ void Executor::run_mark(Instruction& instruction, Frame& frame) {
     case InstructionKind::kLeaveModule:
       TL_CHECK(!open_modules_.empty(), "a module call ends that never began");
       recorder_.leave_module(open_modules_.back(),
-                             instruction.inputs.empty() ? Prov{} : frame.prov[instruction.inputs[0]]);
+                             instruction.inputs.empty() ? Prov{} : frame.prov[instruction.inputs[0]],
+                             instruction.inputs.empty() ? nullptr : &frame.values[instruction.inputs[0]]);
       open_modules_.pop_back();
+      recorder_.halt_if_asked();
       return;
     case InstructionKind::kEnterGrad:
       grad_modes_.push_back(c10::GradMode::is_enabled());
