@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "analysis/finite_check.h"
 #include "archive/torchscript_check.h"
 #include "archive/zip_directory.h"
 #include "cli.h"
 #include "core/digest.h"
 #include "core/mapped_file.h"
 #include "core/text.h"
+#include "dry_run.h"
 #include "engine/bind_inputs.h"
 #include "engine/supervisor.h"
 #include "json_output.h"
@@ -21,6 +21,8 @@
 #include "step_watch.h"
 #include "text_format.h"
 #include "tlspec/writer.h"
+#include "trace_end.h"
+#include "value_rules.h"
 
 namespace tl::cli {
 namespace {
@@ -52,6 +54,7 @@ class TraceRun {
     load();
     const auto& signature = session_->info().signature;
     const auto bound = bind(signature);
+    rules_.emplace(plan_, context_);
     const InterruptScope scope;  // until the recording is in place: from here on there is something to keep
     execute(bound);
     fill_facts(bound);
@@ -60,7 +63,11 @@ class TraceRun {
     trace_ = run_pipeline(std::move(capture_), watch.observers(), {.stop_after = options_.steps.stop_after});
     watch.finish(trace_);
     if (!trace_.finished) return 0;
-    check_finite(trace_);
+    rules_->settle(trace_, result_);
+    if (options_.dry_run) {
+      print_dry_run(context_, trace_, plan_.save, rules_->budget_bytes());
+      return 0;
+    }
     write();
     note_late_interrupt();
     report();
@@ -93,7 +100,7 @@ class TraceRun {
     request.given = bound.given;
     request.seed = options_.seed;
     request.grad = options_.grad;
-    request.keep_payloads = plan_.keep_payloads;
+    rules_->apply(request);
     request.witness = options_.witness;
     Progress progress(context_, slate_);
     request.progress = [&](std::size_t events) { progress(events); };
@@ -138,7 +145,7 @@ class TraceRun {
     run.mode = info.mode;
     run.device = options_.device;
     run.dtype = info.dtype;
-    run.save = plan_.keep_payloads ? "all" : "none";
+    run.save = rules_->save_text();
     if (options_.threads > 0) run.threads = options_.threads;
     run.seed = options_.seed;
     run.grad = options_.grad;
@@ -153,6 +160,7 @@ class TraceRun {
     WriteOptions write_options;
     write_options.level = plan_.level;
     write_options.force = options_.force;
+    write_options.stream = rules_->stream();
     written_ = write_tlspec(trace_, plan_.output, write_options);
     if (!options_.save_outputs.empty() && trace_.run.outcome.complete())
       save_outputs(result_.outputs, options_.save_outputs);
@@ -165,16 +173,19 @@ class TraceRun {
       body["output"] = plan_.output.string();
       body["output_bytes"] = written_.bytes;
       if (const auto code = error_code()) {
-        body["error"] = {{"code", to_string(*code)}, {"message", error_message()}, {"exit", exit_code()}};
+        body["error"] = {
+            {"code", to_string(*code)}, {"message", end_message(trace_.run, end())}, {"exit", exit_code()}};
       }
-      context_.out.raw(json_envelope("trace", trace_.run.outcome.complete(), body));
+      context_.out.raw(json_envelope("trace", exit_code() == 0, body));
     } else {
       print_first_screen(context_.out, trace_, verification);
     }
     context_.out.flush();
     print_wrote();
     if (const auto code = error_code()) {
-      context_.err.message(Style::kError, "error[" + std::string(to_string(*code)) + "]: ", error_message());
+      context_.err.message(Style::kError,
+                           "error[" + std::string(to_string(*code)) + "]: ", end_message(trace_.run, end()));
+      print_end_details(context_.err, trace_);
       const bool whole = trace_.run.outcome.complete();
       context_.err.line(
           Style::kBold, "note: ",
@@ -184,6 +195,7 @@ class TraceRun {
 
   void print_wrote() {
     if (context_.quiet()) return;
+    if (!trace_.run.save_note.empty()) context_.err.line(Style::kBold, "note: ", trace_.run.save_note);
     if (!has_positions_) {
       context_.err.line(Style::kBold, "note: ",
                         trace_.run.model_file +
@@ -202,37 +214,10 @@ class TraceRun {
                       (key.empty() ? " --layers" : " " + shell_quoted(key)));
   }
 
-  /// nullopt for a run that ended by itself and well.
-  std::optional<ErrorCode> error_code() const {
-    if (stopped_by_) {
-      if (stopped_by_->by_time_limit) return ErrorCode::kTimeLimit;
-      const bool by_user = exit_code_of_signal(stopped_by_->signal) == static_cast<int>(ExitCode::kInterrupted);
-      return by_user ? ErrorCode::kInterrupted : ErrorCode::kTerminated;
-    }
-    if (trace_.run.outcome.complete()) return std::nullopt;
-    return ErrorCode::kModelRaised;
+  RunEnd end() const {
+    return {stopped_by_, options_.timeout.empty() ? 0 : parse_seconds("--timeout", options_.timeout)};
   }
-
-  std::string stop_message() const {
-    const auto& outcome = trace_.run.outcome;
-    const std::string what =
-        stopped_by_->by_time_limit
-            ? "the time limit of " + format_duration(parse_seconds("--timeout", options_.timeout)) + " passed"
-            : stopped_by_->what();
-    if (outcome.complete()) return what + " after the model had ended";
-    return what + (outcome.boundary_label.empty() ? "" : " at " + outcome.boundary_label) + " after " +
-           counted(outcome.n_ops_committed, "operation");
-  }
-
-  std::string error_message() const {
-    const auto& outcome = trace_.run.outcome;
-    auto text = trace_.run.model_file + ": ";
-    if (stopped_by_) return text + stop_message();
-    text += outcome.error_type.empty() ? "the model raised" : outcome.error_type;
-    if (!outcome.boundary_label.empty()) text += " at " + outcome.boundary_label;
-    if (outcome.n_ops_committed > 0) text += " after " + counted(outcome.n_ops_committed, "operation");
-    return text + ": " + outcome.reason;
-  }
+  std::optional<ErrorCode> error_code() const { return end_code(trace_.run.outcome, end()); }
 
   int exit_code() const {
     const auto code = error_code();
@@ -245,6 +230,7 @@ class TraceRun {
   Context& context_;
   CrashSlate& slate_;
   std::unique_ptr<Session> session_;
+  std::optional<ValueRules> rules_;
   Capture capture_;
   RunResult result_;
   Trace trace_;

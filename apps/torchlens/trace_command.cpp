@@ -60,15 +60,40 @@ void add_output_options(CLI::App& app, TraceOptions& options) {
       ->type_name("DIR")
       ->group(group);
   app.add_flag("--force", options.force, "replace an existing recording")->group(group);
-  app.add_option("--save", options.save, "activations to keep: all or none")
-      ->check(CLI::IsMember({"all", "none"}))
-      ->type_name("WHICH")
-      ->group(group);
   app.add_option("--level", options.level, "portable (records and activations) or audit (records)")
       ->type_name("LEVEL")
       ->group(group);
   app.add_option("--save-outputs", options.save_outputs, "also write what the model returned")
       ->type_name("FILE.safetensors")
+      ->group(group);
+}
+
+void add_value_options(CLI::App& app, TraceOptions& options) {
+  const std::string group = "Values";
+  app.add_option("--save", options.save,
+                 "which activations to keep: auto (default: all while the budget holds, then samples and outputs of "
+                 "modules), all, none, sample or sample=N (elements at N fixed positions, default 64), or a selector: "
+                 "func(\"relu\"), module(\"encoder.*\")")
+      ->type_name("WHICH")
+      ->group(group);
+  app.add_option("--save-budget", options.save_budget,
+                 "memory that kept activations may take (8GB); default: half of what is free")
+      ->type_name("SIZE")
+      ->group(group);
+  app.add_flag("--stream", options.stream, "write activations while the model runs; at most 256 MB of them wait")
+      ->group(group);
+  app.add_flag("--dry-run", options.dry_run, "run, print what each choice of --save would take, write nothing")
+      ->group(group);
+}
+
+void add_end_options(CLI::App& app, TraceOptions& options) {
+  const std::string group = "Where to stop";
+  app.add_option("--stop-after", options.stop_after,
+                 "halt after the first operation that the selector takes, or when the module it names returns")
+      ->type_name("SELECTOR")
+      ->group(group);
+  app.add_flag("--raise-on-nan", options.raise_on_nan,
+               "stop at the first operation that makes NaN or an infinity (exit 1); masks of -inf pass")
       ->group(group);
 }
 
@@ -80,6 +105,7 @@ void add_limit_options(CLI::App& app, TraceOptions& options) {
   app.add_option("--max-memory", options.max_memory, "stop when the run takes more memory (8GB)")
       ->type_name("SIZE")
       ->group(group);
+  app.add_flag("--echo", options.echo, "tell every operation on stderr as it runs")->group(group);
   app.add_flag("--witness", options.witness, "also count the calls that LibTorch's dispatcher sees")->group(group);
 }
 
@@ -142,7 +168,9 @@ Runner add_trace_command(CLI::App& app) {
   app.add_option("MODEL", options->model, "a TorchScript file")->type_name("");
   add_input_options(app, *options);
   add_output_options(app, *options);
+  add_value_options(app, *options);
   add_model_options(app, *options);
+  add_end_options(app, *options);
   add_limit_options(app, *options);
   add_step_options(app, options->steps);
   return [options](Context& context) { return trace(*options, context); };

@@ -24,7 +24,13 @@ struct TraceOptions {
   std::vector<std::string> randoms;  ///< --random
   std::string output;                ///< -o; empty: <stem>.tlspec in the working directory
   bool force = false;
-  std::string save;  ///< all, none; empty: what the level implies
+  std::string save;         ///< auto, all, none, sample[=N] or a selector; empty: what the level implies
+  std::string save_budget;  ///< bytes, or with KB, MB, GB
+  bool stream = false;
+  bool dry_run = false;
+  std::string stop_after;  ///< a selector
+  bool raise_on_nan = false;
+  bool echo = false;
   std::string level = "portable";
   std::string save_outputs;  ///< FILE.safetensors
   std::string program;       ///< --model: which program of a file that holds several

@@ -44,11 +44,7 @@ void check_level(TracePlan& plan) {
                 "use portable or audit");
   }
   plan.level = *level;
-  if (plan.level == Level::kAudit && options.save == "all") {
-    throw Error(ErrorCode::kLevelConflict, "--level audit keeps no activations, --save all asks for them",
-                "leave one of the two out");
-  }
-  plan.keep_payloads = plan.level != Level::kAudit && options.save != "none";
+  plan.save = plan_save(options, plan.level);
 }
 
 void check_model(TracePlan& plan) {
@@ -92,7 +88,8 @@ TracePlan plan_trace(const TraceOptions& options) {
   check_level(plan);
   check_model(plan);
   plan.output = output_path(options);
-  if (options.steps.stop_after.empty()) check_target(plan.output, options.force, retry_line(options));
+  if (options.steps.stop_after.empty() && !options.dry_run)
+    check_target(plan.output, options.force, retry_line(options));
   if (!options.save_outputs.empty()) check_target(options.save_outputs, options.force, retry_line(options));
   for (const auto& library : options.libraries) {
     if (access(library.c_str(), R_OK) != 0 && library.find('/') != std::string::npos) {

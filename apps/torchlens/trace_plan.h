@@ -6,6 +6,7 @@
 
 #include "archive/model_kind.h"
 #include "engine/given_inputs.h"
+#include "save_plan.h"
 #include "tlspec/manifest.h"
 #include "trace_options.h"
 
@@ -17,7 +18,7 @@ struct TracePlan {
   ModelFileInfo file;
   std::filesystem::path output;
   Level level = Level::kPortable;
-  bool keep_payloads = true;
+  SavePlan save;
   std::vector<GivenSet> given;  ///< inputs, read
 };
 

@@ -52,7 +52,7 @@ struct ShardFiles::Shard {
       return;
     }
     check_readable(tensor);
-    Waiting entry{.dtype = tensor.dtype, .sizes = tensor.sizes, .bytes = tensor.nbytes()};
+    Waiting entry{.dtype = tensor.dtype, .sizes = tensor.sizes, .bytes = tensor.nbytes(), .held = {}};
     if (copy || entry.bytes <= kSmallBytes) {
       entry.begin = packed.size();
       packed.resize(packed.size() + entry.bytes);

@@ -308,7 +308,7 @@ void Executor::run_operator(Instruction& instruction, Frame& frame) {
       stack_.push_back(frame.values[slot]);
     arg_provs_.push_back(frame.prov[slot]);
   }
-  c10::ArrayRef<c10::IValue> args(stack_.data() + base, count);
+  const c10::ArrayRef<c10::IValue> args(stack_.data() + base, count);
   recorder_.gather(instruction, args, arg_provs_.data());
   recorder_.count_execution(instruction);
   std::uint64_t start = 0;
@@ -327,8 +327,8 @@ void Executor::run_operator(Instruction& instruction, Frame& frame) {
       instruction.operation(stack_);
     } catch (...) {
       if (stack_.size() >= base + count) {  // not consumed yet
-        args = {stack_.data() + base, count};
-        failed_operands_.assign(args.begin(), args.end());
+        const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(base);
+        failed_operands_.assign(first, first + static_cast<std::ptrdiff_t>(count));
       }
       throw;
     }

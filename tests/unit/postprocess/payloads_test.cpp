@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "postprocess/pipeline.h"
+#include "postprocess/retain_payloads.h"
 #include "support/trace_fixtures.h"
 #include "trace/invariants.h"
 #include "trace/text.h"
@@ -152,6 +153,50 @@ TEST(PayloadEncoding, HugeSizesDoNotOverflow) {
   EXPECT_EQ(encoding({.storage = 1, .sizes = {huge, huge}, .strides = {0, 1}}), PayloadEncoding::kWindow);
   EXPECT_EQ(encoding({.storage = 1, .sizes = {3, 4}, .strides = {huge, huge}}), PayloadEncoding::kDense);
   EXPECT_EQ(encoding({.storage = 1, .sizes = {3, 4}, .strides = {huge, 1}}), PayloadEncoding::kDense);
+}
+
+// --- retain_payloads
+
+TEST(RetainPayloads, KeepsRowsInTheOrderOfTheirFirstOp) {
+  const Stored a{.storage = 1, .sizes = {4}, .strides = {1}};
+  const Stored b{.storage = 2, .sizes = {4}, .strides = {1}};
+  const Stored c{.storage = 3, .sizes = {4}, .strides = {1}};
+  auto trace = settle({a, b, c}, {0, 1, 0, 2});  // Ops 1 to 4; the output has the last one's
+  retain_payloads(trace, {true, false, true, true, true, true});
+  EXPECT_THAT(test::rows(trace.ops.payload), testing::ElementsAre(-1, -1, 0, 1, 2, 2));
+  EXPECT_THAT(test::rows(trace.payloads.first_op), testing::ElementsAre(2, 3, 4));
+  EXPECT_EQ(trace.payload_source->facts(PayloadId{0}).storage, 2U);
+  EXPECT_EQ(trace.payload_source->facts(PayloadId{1}).storage, 1U);
+  retain_payloads(trace, {true, true, false, false, true, false});
+  EXPECT_THAT(test::rows(trace.ops.payload), testing::ElementsAre(-1, -1, -1, -1, 0, -1));
+  ASSERT_EQ(trace.payload_source->size(), 1U);
+  EXPECT_EQ(trace.payload_source->facts(PayloadId{0}).storage, 3U);
+  for (const auto& finding : check_invariants(trace)) ADD_FAILURE() << finding.check << ": " << finding.message;
+}
+
+TEST(SettlePayloads, AnOutputThatIsNoMoreWhatItsProducerMadeHasNone) {
+  auto capture = test::capture_from_text(
+      "trace 1\nmodule self\ncontext c0 module=self\ninstruction i func_name=neg layer_type=neg\n"
+      "call self:1 first_op=#0 end_op=end\nop a input out=f32[4] address=input.x\n"
+      "op b i out=f32[4] parents=a@0 payload=#0\nop c output out=f32[4] parents=b@0 address=output\n");
+  capture.outputs[0].same_value = false;
+  capture.outputs[0].payload = PayloadId::kNone;
+  capture.payloads = std::make_shared<FakeStore>(std::vector<Stored>{{.storage = 1, .sizes = {4}, .strides = {1}}});
+  const auto trace = run_pipeline(std::move(capture));
+  EXPECT_THAT(test::rows(trace.ops.payload), testing::ElementsAre(-1, 0, -1));
+}
+
+TEST(Evidence, FollowsFromTheColumns) {
+  const Stored whole{.storage = 1, .sizes = {4}, .strides = {1}};
+  const Stored opaque{.kind = TensorKind::kOpaque};
+  auto trace = settle({whole, opaque}, {0, 1, -1});
+  EXPECT_EQ(evidence_of(trace, OpId{1}), Evidence::kFull);
+  EXPECT_EQ(evidence_of(trace, OpId{2}), Evidence::kShape);
+  EXPECT_EQ(evidence_of(trace, OpId{3}, true), Evidence::kStatistics);
+  std::swap(trace.ops.sample.rows()[1], trace.ops.payload.rows()[1]);
+  EXPECT_EQ(evidence_of(trace, OpId{1}), Evidence::kSampled);
+  trace.payload_source.reset();  // records only
+  EXPECT_EQ(evidence_of(trace, OpId{1}), Evidence::kShape);
 }
 
 }  // namespace
