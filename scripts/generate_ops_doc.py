@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/ops.md from the rows of lib/ops/op_table.cpp.
+"""Writes the tables of docs/ops.md from the rows of lib/ops/op_table.cpp, and that of docs/cost.md from the groups of
+lib/ops/flop_rules.cpp.
 
 usage: generate_ops_doc.py [--check] [ROOT]
 
---check changes nothing and exits 1 when the document and the table differ. ROOT is the project's root (default: the
+--check changes nothing and exits 1 when a document and its table differ. ROOT is the project's root (default: the
 parent of this script's directory).
 """
 import argparse
@@ -17,6 +18,31 @@ CONSTANT = re.compile(rf"constexpr std::string_view (\w+) =\s*((?:{STRING}\s*)+)
 ROW = re.compile(rf"\{{(\.name = (?:{STRING}|[^{{}}\"])*)\}}")
 FIELD = re.compile(rf"\.(\w+) =\s*((?:{STRING}\s*)+|bits\([\d, ]+\)|\w+)")
 FIELDS = {"name", "func_name", "hidden_writes", "hidden_writes_if", "uninitialised", "top_level_calls", "why"}
+GROUP = re.compile(
+    rf"\{{\{{(k\w+), (\d+)\}},\s*(k\w+),\s*((?:{STRING}\s*)+)(?:,\s*((?:{STRING}\s*)+))?\}},")
+# What an operation costs in words, by formula; {} is the number of the group.
+FORMULAS = {
+    "kZero": "0",
+    "kGather": "0",
+    "kOverwrite": "0",
+    "kPerOutput": "{} × output elements",
+    "kPerInput": "{} × input elements",
+    "kPerArgument": "elements of argument {}",
+    "kLinear": "2·out·(input features), + out with a bias, + {}·out",
+    "kConvolution": "2·out·(Cin/groups)·∏k, + out with a bias",
+    "kTransposedConvolution": "2·in·(Cout/groups)·∏k, + out with a bias",
+    "kMatmul": "2·out·K",
+    "kAddMatmul": "2·M·K·N a batch, + out",
+    "kAttention": "2·S·D + 6·S + 2·S·Dv, S = scores",
+    "kPool": "out·∏k, {} axes",
+    "kSort": "out·log2(length of the axis)",
+    "kEinsum": "2·∏ sizes of all letters",
+    "kLstm": "2·N·weights, + N·biases, + 32·N·hidden",
+    "kGru": "2·N·weights, + N·biases, + 21·N·hidden",
+    "kRnnTanh": "2·N·weights, + N·biases, + 7·N·hidden",
+    "kRnnRelu": "2·N·weights, + N·biases, + 2·N·hidden",
+}
+SOURCES = {"kTorchLens": "TorchLens", "kComposed": "composed"}
 SECTION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -92,32 +118,55 @@ def render_sections(rows):
     }
 
 
-def render(document, rows):
-    sections = render_sections(rows)
+def parse_groups(source):
+    """The groups of kGroups as (formula, number, source, names, note)."""
+    begin = source.index("kGroups[] = {")
+    table = source[begin:source.index("\n};", begin)]
+    groups = [(formula, number, origin, join_literals(names).split(), join_literals(note))
+              for formula, number, origin, names, note in GROUP.findall(table)]
+    if len(groups) != len(re.findall(r"\{\{k", table)):
+        raise ValueError(f"{len(re.findall(r'{{k', table))} groups in the table, {len(groups)} understood")
+    return groups
+
+
+def flop_section(groups):
+    lines = []
+    for formula, number, origin, names, note in groups:
+        cost = FORMULAS[formula].format(number).replace(", + 0·out", "").replace("1·out", "out")
+        lines.append([cost, SOURCES[origin], note, " ".join(f"`{name}`" for name in names)])
+    return {"flops": markdown_table(["FLOPs of a call", "source", "note", "operators (aten unless qualified)"], lines)}
+
+
+def render(document, sections, page):
     named = [name for _, name, _ in SECTION.findall(document)]
     if sorted(named) != sorted(sections):
-        raise ValueError(f"docs/ops.md has the generated sections {named}, expected {sorted(sections)}")
+        raise ValueError(f"{page} has the generated sections {named}, expected {sorted(sections)}")
     return SECTION.sub(lambda match: match[1] + sections[match[2]] + match[3], document)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="exit 1 when docs/ops.md is out of date")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a page is out of date")
     parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
     arguments = parser.parse_args()
-    path = arguments.root / "docs" / "ops.md"
-    document = path.read_text(encoding="utf-8")
-    rows = parse_rows((arguments.root / "lib" / "ops" / "op_table.cpp").read_text(encoding="utf-8"))
-    expected = render(document, rows)
-    if not arguments.check:
-        path.write_text(expected, encoding="utf-8")
-        return 0
-    if expected == document:
-        return 0
-    sys.stdout.writelines(difflib.unified_diff(
-        document.splitlines(True), expected.splitlines(True), "docs/ops.md", "docs/ops.md as the table has it"))
-    print("docs/ops.md is out of date: run scripts/generate_ops_doc.py")
-    return 1
+    tables = arguments.root / "lib" / "ops"
+    pages = {
+        "ops.md": render_sections(parse_rows((tables / "op_table.cpp").read_text(encoding="utf-8"))),
+        "cost.md": flop_section(parse_groups((tables / "flop_rules.cpp").read_text(encoding="utf-8"))),
+    }
+    stale = False
+    for page, sections in pages.items():
+        path = arguments.root / "docs" / page
+        document = path.read_text(encoding="utf-8")
+        expected = render(document, sections, f"docs/{page}")
+        if not arguments.check:
+            path.write_text(expected, encoding="utf-8")
+        elif expected != document:
+            stale = True
+            sys.stdout.writelines(difflib.unified_diff(document.splitlines(True), expected.splitlines(True),
+                                                       f"docs/{page}", f"docs/{page} as the table has it"))
+            print(f"docs/{page} is out of date: run scripts/generate_ops_doc.py")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

@@ -25,11 +25,14 @@ constexpr std::array kCommands = {
     Command{.name = "show",
             .summary = "look at a recording, one of its records, or a model file",
             .examples = "torchlens show run.tlspec\n"
+                        "torchlens show run.tlspec --level module --view compute\n"
                         "torchlens show run.tlspec --layers\n"
                         "torchlens show run.tlspec layer1.0.conv1\n"
                         "torchlens show run.tlspec relu_1_2:3 --json\n"
+                        "torchlens show run.tlspec --format chrome > run.json\n"
                         "torchlens show model.pt",
             .has_json = true,
+            .more_formats = "chrome",
             .add_to = add_show_command},
     Command{.name = "recorder",
             .summary = "print a one-file recorder for the reference side of a comparison, or a reader",
@@ -116,16 +119,20 @@ struct CommonOptions {
   std::string format = "text";
   bool json = false;
 
-  void add_to(CLI::App& app, bool has_json) {
+  void add_to(CLI::App& app, const Command& command) {
     app.add_flag("-v,--verbose", verbose, "more talk on stderr; repeatable")->group("General");
     app.add_flag("-q,--quiet", quiet, "less talk on stderr; repeatable")->group("General");
     app.add_option("--color", color, "auto, always or never")
         ->check(CLI::IsMember({"auto", "always", "never"}))
         ->type_name("WHEN")
         ->group("General");
-    if (!has_json) return;
-    app.add_option("--format", format, "text or json")
-        ->check(CLI::IsMember({"text", "json"}))
+    if (!command.has_json) return;
+    std::vector<std::string> formats = {"text", "json"};
+    for (const auto& more : CLI::detail::split(std::string(command.more_formats), ',')) {
+      if (!more.empty()) formats.push_back(more);
+    }
+    app.add_option("--format", format, CLI::detail::join(formats, ", "))
+        ->check(CLI::IsMember(formats))
         ->type_name("FORMAT")
         ->group("General");
     app.add_flag("--json", json, "the same as --format json")->group("General");
@@ -176,9 +183,19 @@ std::string message_of(const CLI::ParseError& error) {
   return text;
 }
 
+Format format_from_name(std::string_view name) {
+  constexpr std::pair<std::string_view, Format> kFormats[] = {{"json", Format::kJson},
+                                                              {"jsonl", Format::kJsonl},
+                                                              {"csv", Format::kCsv},
+                                                              {"md", Format::kMarkdown},
+                                                              {"chrome", Format::kChrome}};
+  const auto* found = std::ranges::find(kFormats, name, &std::pair<std::string_view, Format>::first);
+  return found == std::end(kFormats) ? Format::kText : found->second;
+}
+
 void apply(const CommonOptions& common, Context& context) {
   context.verbosity = common.verbose - common.quiet;
-  context.format = common.json || common.format == "json" ? Format::kJson : Format::kText;
+  context.format = common.json ? Format::kJson : format_from_name(common.format);
   context.out = Output(stdout, wants_color(common.color, stdout));
   context.err = Output(stderr, wants_color(common.color, stderr));
   const LogLevel levels[] = {LogLevel::kOff, LogLevel::kError, LogLevel::kWarning, LogLevel::kInfo, LogLevel::kDebug};
@@ -192,7 +209,7 @@ int run_command(const Command& command, std::vector<std::string> arguments, Cont
   app.allow_extras();
   CommonOptions common;
   const auto runner = command.add_to(app);
-  common.add_to(app, command.has_json);
+  common.add_to(app, command);
   app.footer("Examples:\n" + indented(command.examples) + "\n" + std::string(kExitCodes));
   std::ranges::reverse(arguments);
   try {

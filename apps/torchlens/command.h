@@ -13,7 +13,8 @@ class App;
 
 namespace tl::cli {
 
-enum class Format : std::uint8_t { kText, kJson };
+/// How a result is written. Every command that has JSON has text and json; the others where its row names them.
+enum class Format : std::uint8_t { kText, kJson, kJsonl, kCsv, kMarkdown, kChrome };
 
 /// What every command gets beside its own options.
 struct Context {
@@ -35,6 +36,7 @@ struct Command {
   std::string_view summary;         ///< one line for the list of commands
   std::string_view examples;        ///< lines `command   what it does`, shown below the options
   bool has_json = false;            ///< takes --json and --format
+  std::string_view more_formats{};  ///< of --format, beside text and json, by comma: csv, md, jsonl, chrome
   Runner (*add_to)(CLI::App& app);  ///< adds its options to `app`; the runner owns what they are parsed into
 };
 

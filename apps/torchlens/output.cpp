@@ -1,7 +1,9 @@
 #include "output.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -82,6 +84,14 @@ void Output::flush() {
 }
 
 bool Output::is_terminal() const { return isatty(fileno(file_)) == 1; }
+
+std::size_t Output::width() const {
+  constexpr std::size_t kDefault = 80;
+  constexpr std::size_t kNarrowest = 60;
+  winsize size{};
+  if (!is_terminal() || ioctl(fileno(file_), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefault;
+  return std::max<std::size_t>(size.ws_col, kNarrowest);
+}
 
 bool wants_color(std::string_view choice, std::FILE* file) {
   if (choice != "auto") return choice == "always";

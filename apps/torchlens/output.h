@@ -33,6 +33,8 @@ class Output {
   void flush();
 
   bool is_terminal() const;
+  /// Columns that a table may take: those of the terminal, 80 where the stream is none.
+  std::size_t width() const;
 
  private:
   void clear_status();

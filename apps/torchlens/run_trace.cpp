@@ -169,7 +169,7 @@ class TraceRun {
   void report() {
     const Verification verification{std::nullopt, "not validated"};
     if (context_.format == Format::kJson) {
-      auto body = first_screen_json(trace_, verification);
+      auto body = first_screen_json(trace_, verification, options_.summary);
       body["output"] = plan_.output.string();
       body["output_bytes"] = written_.bytes;
       if (const auto code = error_code()) {
@@ -178,7 +178,7 @@ class TraceRun {
       }
       context_.out.raw(json_envelope("trace", exit_code() == 0, body));
     } else {
-      print_first_screen(context_.out, trace_, verification);
+      print_first_screen(context_.out, trace_, verification, options_.summary);
     }
     context_.out.flush();
     print_wrote();
@@ -208,7 +208,7 @@ class TraceRun {
       context_.err.line("wrote   " + options_.save_outputs);
     auto key = std::string();
     for (const auto& row : summarise(trace_).rows) {
-      if (row.module.valid()) key = row.name;
+      if (row.module.valid()) key = std::string(trace_.strings[trace_.modules.address[row.module.index()]]);
     }
     context_.err.line("next    torchlens show " + shell_quoted(output) +
                       (key.empty() ? " --layers" : " " + shell_quoted(key)));

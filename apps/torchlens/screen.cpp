@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "table.h"
+#include "summary_table.h"
 #include "text_format.h"
 
 namespace tl::cli {
 namespace {
 
-constexpr std::size_t kMaxRows = 40;
 constexpr std::size_t kMaxLeaves = 8;
 constexpr std::size_t kMaxNames = 3;
 
@@ -48,7 +47,7 @@ std::string range_of(const IoRecord& record) {
   return "range " + format_number(*record.min, 3) + " .. " + format_number(*record.max, 3);
 }
 
-void print_inputs(Output& out, const RunInfo& run) {
+void print_inputs(Output& out, const RunInfo& run, bool with_sources) {
   constexpr std::string_view kPrefix = "input.";
   std::size_t names = 0;
   std::size_t values = 0;
@@ -56,8 +55,8 @@ void print_inputs(Output& out, const RunInfo& run) {
   const auto name_of = [&](const IoRecord& record) {
     return record.role.starts_with(kPrefix) ? record.role.substr(kPrefix.size()) : record.role;
   };
-  const auto source_of = [](const IoRecord& record) {  // a value given on the command line is its own source
-    return record.source == record.scalar ? std::string() : record.source;
+  const auto source_of = [&](const IoRecord& record) {  // a value given on the command line is its own source
+    return !with_sources || record.source == record.scalar ? std::string() : record.source;
   };
   const auto count = std::min(run.inputs.size(), kMaxLeaves);
   for (std::size_t i = 0; i < count; ++i) {
@@ -75,42 +74,6 @@ void print_inputs(Output& out, const RunInfo& run) {
   }
   if (run.inputs.size() > count) out.line("  … " + std::to_string(run.inputs.size() - count) + " more");
   if (run.inputs.empty()) out.line("  no inputs");
-}
-
-std::string call_text(const SummaryRow& row) {
-  return row.name + (row.calls > 1 ? " ×" + std::to_string(row.calls) : "");
-}
-
-std::string output_sizes(const Trace& trace, OpId op) {
-  return op.valid() ? format_sizes(trace.shapes[trace.ops.shape[op.index()]]) : std::string("-");
-}
-
-void print_modules(Output& out, const Trace& trace, const TraceSummary& summary) {
-  Table table({{"module", 22, false},
-               {"class", 14, false},
-               {"output", 16, false},
-               {"params", 0, true},
-               {"time", 0, true},
-               {"saved", 0, true}});
-  const auto bytes_text = [](std::int64_t bytes) {
-    return bytes > 0 ? format_bytes(static_cast<std::uint64_t>(bytes)) : std::string("-");
-  };
-  const auto count_text = [](std::int64_t count) {
-    return count > 0 ? format_count(static_cast<std::uint64_t>(count)) : std::string("-");
-  };
-  const auto shown = std::min(summary.rows.size(), kMaxRows);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const auto& row = summary.rows[i];
-    table.add({call_text(row), row.class_name, output_sizes(trace, row.output), count_text(row.params),
-               format_duration(row.seconds), bytes_text(row.saved_bytes)});
-  }
-  if (summary.rows.size() > shown) table.add({"… " + std::to_string(summary.rows.size() - shown) + " more (--layers)"});
-  table.add(
-      {"total", "", "", count_text(summary.params), format_duration(summary.seconds), bytes_text(summary.saved_bytes)});
-  table.print(out, "  ");
-  out.line("  " + counted(summary.num_ops, "op") + " in " + counted(summary.num_layers, "layer") +
-           (summary.num_recurrent > 0 ? " (" + std::to_string(summary.num_recurrent) + " with several passes)" : "") +
-           (summary.base.empty() ? "" : ", inside " + summary.base));
 }
 
 void print_outputs(Output& out, const RunInfo& run) {
@@ -174,12 +137,13 @@ void print_partial(Output& out, const Outcome& outcome) {
   out.line(Style::kError, "PARTIAL ", text);
 }
 
-void print_first_screen(Output& out, const Trace& trace, const Verification& verification) {
-  const auto summary = summarise(trace);
+void print_first_screen(Output& out, const Trace& trace, const Verification& verification,
+                        const SummaryScreenOptions& options) {
+  const auto summary = summarise(trace, summary_options(options));
   print_header(out, trace.run);
-  print_inputs(out, trace.run);
+  print_inputs(out, trace.run, !options.stable);
   out.line();
-  print_modules(out, trace, summary);
+  print_summary_table(out, trace, summary, options);
   out.line();
   print_outputs(out, trace.run);
   print_partial(out, trace.run.outcome);

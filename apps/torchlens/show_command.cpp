@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analysis/chrome_trace.h"
 #include "archive/model_kind.h"
 #include "command.h"
 #include "core/error.h"
@@ -26,6 +27,7 @@ struct ShowOptions {
   std::string key;
   bool layers = false;
   bool everything = false;
+  SummaryScreenOptions summary;
 };
 
 /// A part of a recording as JSON; that the recording is partial stands in each.
@@ -44,27 +46,36 @@ void show_record(const Trace& trace, const ShowOptions& options, Context& contex
   }
 }
 
-void show_layers(const Trace& trace, Context& context) {
+void show_layers(const Trace& trace, bool stable, Context& context) {
   if (context.format == Format::kJson) {
-    print_part(trace, {{"layers", layer_table_json(trace)}}, context);
+    print_part(trace, {{"layers", layer_table_json(trace, stable)}}, context);
   } else {
-    print_layer_table(context.out, trace);
+    print_layer_table(context.out, trace, stable);
     print_partial(context.out, trace.run.outcome);
   }
+}
+
+void check_chrome(const ShowOptions& options, bool is_trace) {
+  if (is_trace && options.key.empty() && !options.layers) return;
+  throw Error(ErrorCode::kUsage, "--format chrome writes the run of a recording, nothing else",
+              "torchlens show TRACE --format chrome > run.json");
 }
 
 void show_trace(const ShowOptions& options, Context& context) {
   const auto manifest = read_manifest(options.path);
   const auto trace = read_tlspec(options.path, {.payloads = !options.key.empty()});
+  if (context.format == Format::kChrome) {
+    return write_chrome_trace(trace, options.summary.stable, [&](std::string_view text) { context.out.raw(text); });
+  }
   if (!options.key.empty()) return show_record(trace, options, context);
-  if (options.layers) return show_layers(trace, context);
+  if (options.layers) return show_layers(trace, options.summary.stable, context);
   const Verification verification{manifest.capture_verified, manifest.capture_verification_reason};
   if (context.format == Format::kJson) {
-    auto body = first_screen_json(trace, verification);
+    auto body = first_screen_json(trace, verification, options.summary);
     body["level"] = to_string(manifest.level);
     context.out.raw(json_envelope("show", true, body));
   } else {
-    print_first_screen(context.out, trace, verification);
+    print_first_screen(context.out, trace, verification, options.summary);
   }
 }
 
@@ -125,10 +136,14 @@ bool is_dump(const ModelFileInfo& info) {
 
 int show(const ShowOptions& options, Context& context) {
   if (options.path.empty()) throw Error(ErrorCode::kUsage, "nothing to show", "torchlens show TRACE|MODEL [KEY]");
+  check_summary_options(options.summary);
   const auto info = inspect_model_file(options.path);
-  if (is_dump(info)) {
+  const bool dump = is_dump(info);
+  const bool is_trace = !dump && (info.kind == ModelKind::kTlspec || info.kind == ModelKind::kDirectory);
+  if (context.format == Format::kChrome) check_chrome(options, is_trace);
+  if (dump) {
     show_dump(options, context);
-  } else if (info.kind == ModelKind::kTlspec || info.kind == ModelKind::kDirectory) {
+  } else if (is_trace) {
     show_trace(options, context);
   } else {
     show_model(info, options, context);
@@ -145,8 +160,13 @@ Runner add_show_command(CLI::App& app) {
                  "a module (layer1.0), layer (relu_1_2), op (relu_1_2:3), module call (block:2), parameter or buffer")
       ->type_name("");
   app.add_flag("--layers", options->layers, "the table of all layers")->group("Show");
-  app.add_flag("--all", options->everything, "of a model file: the whole module tree and every name")->group("Show");
-  return [options](Context& context) { return show(*options, context); };
+  app.add_flag("--all", options->everything, "every row and name: nothing folded, nothing left out")->group("Show");
+  add_tree_options(app, options->summary);
+  add_summary_options(app, options->summary);
+  return [options](Context& context) {
+    options->summary.all_rows = options->everything;
+    return show(*options, context);
+  };
 }
 
 }  // namespace tl::cli

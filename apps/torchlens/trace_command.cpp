@@ -151,6 +151,7 @@ int trace(const TraceOptions& options, Context& context) {
     return 0;
   }
   check_step_options(options.steps);
+  check_summary_options(options.summary);
   SupervisorOptions limits;
   if (!options.timeout.empty()) limits.timeout_seconds = parse_seconds("--timeout", options.timeout);
   if (!options.max_memory.empty()) limits.max_memory_bytes = parse_bytes("--max-memory", options.max_memory);
@@ -172,6 +173,7 @@ Runner add_trace_command(CLI::App& app) {
   add_model_options(app, *options);
   add_end_options(app, *options);
   add_limit_options(app, *options);
+  add_summary_options(app, options->summary);
   add_step_options(app, options->steps);
   return [options](Context& context) { return trace(*options, context); };
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "summary_options.h"
+
 namespace tl::cli {
 
 /// The options of `trace` that watch or stop the steps of postprocess.
@@ -47,6 +49,7 @@ struct TraceOptions {
   std::string max_memory;  ///< bytes, or with KB, MB, GB
   bool witness = false;
   StepOptions steps;
+  SummaryScreenOptions summary;
 };
 
 /// 30, 90s, 2m, 1h in seconds. Throws Error(kUsage).

@@ -40,6 +40,10 @@ FlopCount per_input(const FlopRule& rule, const CallFacts& facts) {
   return no_macs(times(rule.factor, numel(facts.sizes(facts.tensors().front().shape))));
 }
 
+FlopCount per_argument(const FlopRule& rule, const CallFacts& facts) {
+  return no_macs(arg_numel(facts, static_cast<std::size_t>(rule.factor)));
+}
+
 /// input [*, in], output [*, out]: in multiply-adds an output element, one addition where there is a bias.
 FlopCount linear(const FlopRule& rule, const CallFacts& facts) {
   const auto out = output_numel(facts);
@@ -245,6 +249,7 @@ constexpr FormulaRow kFormulas[] = {
     {FlopFormula::kOverwrite, zero},
     {FlopFormula::kPerOutput, per_output},
     {FlopFormula::kPerInput, per_input},
+    {FlopFormula::kPerArgument, per_argument},
     {FlopFormula::kLinear, linear},
     {FlopFormula::kConvolution, convolution},
     {FlopFormula::kTransposedConvolution, transposed_convolution},

@@ -42,7 +42,8 @@ constexpr FlopGroup kGroups[] = {
      "unbind unbind_copy unfold unfold_copy uniform unsqueeze unsqueeze_copy unsafe_chunk unsafe_split "
      "unsafe_split_with_sizes values_copy view view_as view_as_complex view_as_complex_copy "
      "view_as_real view_as_real_copy view_copy vsplit vstack where zeros_like zeros "
-     "prim::VarConcat prim::VarStack prim::data quantized::cat quantized_decomposed::choose_qparams "
+     "multinomial functorch::_add_batch_dim functorch::_remove_batch_dim prim::VarConcat prim::VarStack prim::data "
+     "quantized::cat quantized_decomposed::choose_qparams "
      "",
      "views, copies, casts, joins, selections by mask, factories, random numbers"},
     {{kGather, 0},
@@ -84,7 +85,7 @@ constexpr FlopGroup kGroups[] = {
      "quantized_batch_norm rms_norm quantized::batch_norm quantized::batch_norm1d quantized::batch_norm2d "
      "quantized::batch_norm3d quantized::group_norm quantized::instance_norm quantized::layer_norm",
      "silu, softmax, the normalisations"},
-    {{kPerOutput, 6}, kTorchLens, "tanh log_softmax special_log_softmax _log_softmax "},
+    {{kPerOutput, 6}, kTorchLens, "tanh log_softmax special_log_softmax _log_softmax"},
     {{kPerOutput, 8},
      kTorchLens,
      "acos acosh angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cos cosh erf "
@@ -100,11 +101,15 @@ constexpr FlopGroup kGroups[] = {
      kTorchLens,
      "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
      "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d all amax amin aminmax any argmax argmin bincount "
-     "count_nonzero cummax cummin cumprod cumsum equal index_add max mean median min mkldnn_adaptive_avg_pool2d mode "
-     "nanmean nanmedian nansum prod scatter_add scatter_reduce segment_reduce sum sum_to_size trace",
+     "count_nonzero cummax cummin cumprod cumsum equal max mean median min mkldnn_adaptive_avg_pool2d "
+     "nanmean nanmedian nansum prod sum sum_to_size trace",
      "reductions, running sums, adaptive pools"},
-    {{kPerInput, 2}, kTorchLens, "frobenius_norm linalg_norm linalg_vector_norm norm norm_except_dim nuclear_norm"},
+    {{kPerInput, 2}, kTorchLens, "frobenius_norm linalg_norm linalg_vector_norm norm norm_except_dim"},
     {{kPerInput, 3}, kTorchLens, "std std_mean var var_mean"},
+    {{kPerArgument, 3},
+     kComposed,
+     "index_add scatter_add scatter_reduce",
+     "one operation for each element of the source"},
     {{kLinear, 0},
      kTorchLens,
      "linear mkldnn_linear quantized::linear quantized::linear_dynamic quantized::linear_dynamic_fp16 "
@@ -129,7 +134,7 @@ constexpr FlopGroup kGroups[] = {
      kTorchLens,
      "bmm dot inner linalg_matmul linalg_vecdot matmul mm mv vdot _int_mm _scaled_mm "
      "quantized::matmul"},
-    {{kAddMatmul, 0}, kTorchLens, "addbmm addmm addmv baddbmm _addmm_activation"},
+    {{kAddMatmul, 0}, kTorchLens, "addbmm addmm addmv baddbmm"},
     {{kAttention, 0},
      kTorchLens,
      "_scaled_dot_product_attention_math _scaled_dot_product_attention_math_for_mps "
@@ -163,7 +168,7 @@ constexpr FlopGroup kGroups[] = {
      "fake_quantize_per_tensor_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams "
      "quantized::batch_norm1d_relu quantized::batch_norm2d_relu quantized::batch_norm3d_relu"},
     {{kPerOutput, 13}, kComposed, "logit log_sigmoid log_sigmoid_forward special_logit"},
-    {{kPerOutput, 17}, kComposed, "softplus logaddexp logaddexp2 xlogy special_xlogy", "exp, sum and log"},
+    {{kPerOutput, 17}, kComposed, "softplus", "exp, sum and log"},
     {{kPerInput, 9}, kComposed, "logsumexp special_logsumexp", "exp and sum of each element"},
     {{kPerOutput, 1}, kComposed, "ger outer kron", "one product an element"},
     {{kLstm, 0}, kComposed, "lstm lstm_cell", "TorchLens has no count"},

@@ -15,6 +15,7 @@ enum class FlopFormula : std::uint8_t {
   kOverwrite,              ///< zero, and does not read its first argument: copy_, fill_
   kPerOutput,              ///< so many for each element of the first output
   kPerInput,               ///< so many for each element of the first tensor argument
+  kPerArgument,            ///< one for each element of the argument at a position
   kLinear,                 ///< input, weight, bias
   kConvolution,            ///< input, weight, bias; transposed where the argument of that name is true
   kTransposedConvolution,  ///< input, weight, bias
@@ -30,8 +31,8 @@ enum class FlopFormula : std::uint8_t {
   kRnnRelu,
 };
 
-/// The formula of an operator and its number: operations an element; of kPool the spatial rank; of kLinear the
-/// operations an element that are fused behind it.
+/// The formula of an operator and its number: operations an element; of kPerArgument the position; of kPool the spatial
+/// rank; of kLinear the operations an element that are fused behind it.
 struct FlopRule {
   FlopFormula formula = FlopFormula::kUnknown;
   int factor = 0;

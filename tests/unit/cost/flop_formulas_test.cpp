@@ -60,6 +60,11 @@ TEST(FlopFormulas, ElementsOfTheInput) {
   expect({"aten::adaptive_avg_pool2d", "self=%0, output_size=[1, 1]", {"[1,512,7,7]@0"}, "[1,512,1,1]"}, 25088, 0);
 }
 
+TEST(FlopFormulas, ElementsOfTheSource) {
+  expect({"aten::scatter_add", "self=%0, dim=0, index=%2, src=%3", {"[9]@0", "[4]@2", "[4]@3"}, "[9]"}, 4, 0);
+  expect({"aten::index_add_", "self=%0, dim=0, index=%2, source=%3", {"[9,2]@0", "[4]@2", "[4,2]@3"}, "[9,2]"}, 8, 0);
+}
+
 TEST(FlopFormulas, NothingIsComputedByMoves) {
   expect({"aten::cat", "tensors=%0, dim=0", {"[2]@0+0", "[3]@0+1"}, "[5]"}, 0, 0);
   expect({"aten::embedding", "weight=%0, indices=%1", {"[30,16]@0", "[5]@1"}, "[5,16]"}, 0, 0);
