@@ -131,7 +131,7 @@ struct CommonOptions {
     for (const auto& more : CLI::detail::split(std::string(command.more_formats), ',')) {
       if (!more.empty()) formats.push_back(more);
     }
-    app.add_option("--format", format, CLI::detail::join(formats, ", "))
+    app.add_option("--format", format, formats.size() == 2 ? "text or json" : CLI::detail::join(formats, ", "))
         ->check(CLI::IsMember(formats))
         ->type_name("FORMAT")
         ->group("General");

@@ -106,7 +106,7 @@ constexpr auto kSpecs = [] {
 
 std::vector<std::string> columns_of_view(const std::string& view) {
   if (view == "compute") return {"class", "ops", "flops", "share", "macs", "time", "rate"};
-  if (view == "memory") return {"class", "output", "weights", "read", "written", "activations", "saved"};
+  if (view == "memory") return {"class", "weights", "read", "written", "activations", "saved"};
   return {"class", "output", "params", "flops", "time", "saved"};
 }
 
