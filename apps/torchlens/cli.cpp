@@ -41,6 +41,14 @@ constexpr std::array kCommands = {
                         "torchlens recorder reader > torchlens_reader.py",
             .has_json = true,
             .add_to = add_recorder_command},
+    Command{.name = "diff",
+            .summary = "compare two recordings or models: the first divergent layer, its cause, a verdict",
+            .examples = "torchlens diff reference.tlspec subject.tlspec\n"
+                        "torchlens diff model.pt model.pt2 --input x.safetensors\n"
+                        "torchlens diff a.tlspec b.tlspec --static\n"
+                        "torchlens diff model.pt int8.pt --input 'calib/*.safetensors' --sort worst",
+            .has_json = false,
+            .add_to = add_diff_command},
     Command{.name = "doctor",
             .summary = "say what was found of the installation and what was not",
             .examples = "torchlens doctor\ntorchlens doctor --json",

@@ -105,6 +105,7 @@ struct DiffSite {
   std::int64_t unmatched_inputs = 0;  ///< ops between it and those that only one side has
   std::string cause;                  ///< of a source: what is known to differ there, in words; empty if nothing is
 
+  bool selected = true;      ///< false: --only left it out; it cannot fail the verdict
   std::int64_t samples = 1;  ///< inputs this row was compared on
   double mean_error = 0;     ///< over the samples
   double worst_error = 0;

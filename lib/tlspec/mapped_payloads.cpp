@@ -37,7 +37,9 @@ TensorRefPtr MappedPayloads::tensor(PayloadId id) const {
   }
   const auto& file = shard(static_cast<std::size_t>(number));
   std::vector<TensorPart> parts;
+  const bool in_parts = fact.kind != TensorKind::kStrided;
   for (const auto suffix : part_suffixes()) {
+    if (!in_parts && !suffix.empty()) continue;  // a name looked for in vain costs as much as one that is there
     if (auto part = file.tensor(key + std::string(suffix))) parts.push_back({std::string(suffix), std::move(*part)});
   }
   try {

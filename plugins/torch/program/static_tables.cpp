@@ -1,11 +1,25 @@
 #include "program/static_tables.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 
 #include "bridge/tensor_bridge.h"
+#include "core/digest.h"
 
 namespace tl::lt {
+namespace {
+
+/// XXH3-128 of the elements in row-major order without gaps; empty for what has no plain elements on the host. Read
+/// once a model, at the speed of memory, where the model would read them anyway.
+std::string digest_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != at::kStrided || !tensor.device().is_cpu() || tensor.is_quantized())
+    return {};
+  const auto packed = tensor.detach().resolve_conj().resolve_neg().contiguous();
+  return digest_hex({static_cast<const std::byte*>(packed.const_data_ptr()), packed.nbytes()});
+}
+
+}  // namespace
 
 std::int32_t CallSiteRows::row(const std::string& file, std::int64_t line, std::int64_t column, std::int64_t column_end,
                                const std::string& function) {
@@ -43,7 +57,8 @@ std::uint32_t append_param(StaticTables& tables, const at::Tensor& tensor, const
   params.shape.push_back(tables.shapes.intern({sizes.data(), sizes.size()}));
   params.bytes.push_back(static_cast<std::int64_t>(tensor.numel()) * static_cast<std::int64_t>(tensor.itemsize()));
   params.trainable.push_back(tensor.requires_grad() ? 1 : 0);
-  params.digest.push_back(-1);
+  const auto digest = digest_of(tensor);
+  params.digest.push_back(digest.empty() ? -1 : tables.strings.intern(digest));
   return row;
 }
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "diff/side.h"
+#include "diff_options.h"
+
+namespace tl::cli {
+
+/// A directory for recordings that are made to be compared once; removed with the object.
+class ScratchDirectory {
+ public:
+  ScratchDirectory();
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// One side of a comparison in memory.
+struct LoadedSide {
+  std::unique_ptr<Trace> trace;
+  std::unique_ptr<Dump> dump;
+};
+
+/// True for a TorchScript file or an exported program, which must be run before it can be compared.
+bool is_model_file(const std::string& path);
+
+/// Reads a recording of either kind. Throws Error as the readers do.
+LoadedSide load_side(const std::string& path, bool payloads);
+
+/// Runs a model in a child process and records it into `target`. Returns the exit code of that run; what went wrong is
+/// printed.
+int record_model(const DiffCommandOptions& options, const std::string& model, const std::vector<std::string>& inputs,
+                 const std::filesystem::path& target, Context& context);
+
+/// Writes the inputs that a recording holds as a file that --input takes. False, and nothing written, where it holds
+/// none with values.
+bool save_recorded_inputs(const std::string& recording, const std::filesystem::path& target);
+
+/// The inputs of each sample: one, or one a file where a pattern (calib/*.safetensors) names several, in order of name.
+/// Throws Error(kFileMissing) for a pattern without files.
+std::vector<std::vector<std::string>> input_samples(const std::vector<std::string>& inputs);
+
+}  // namespace tl::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "diff/align.h"
+
+namespace tl {
+
+/// The pairs found so far, and what every way of finding more asks of them.
+class Pairs {
+ public:
+  Pairs(const Side& reference, const Side& subject);
+
+  void add(std::size_t reference_row, std::size_t subject_row, MatchBasis basis);
+  /// Operations without a partner are left on both sides.
+  bool unmatched() const { return open_reference_ > 0 && open_subject_ > 0; }
+  /// False if both rows read matched rows, and none of those is the other's partner: whatever their types, they stand
+  /// in different places of the graph. True where a side has no dataflow.
+  bool consistent(std::size_t reference_row, std::size_t subject_row) const;
+  /// The pairs of operations in order of the reference, without those that are out of order in the subject.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> in_order() const;
+
+  const Side& reference;
+  const Side& subject;
+  Alignment result;
+
+ private:
+  std::size_t open_reference_ = 0;
+  std::size_t open_subject_ = 0;
+};
+
+/// Inputs, outputs and buffers: by role or address, then by position where as many are left with equal shapes.
+void match_roles(Pairs& pairs);
+
+/// Values that module calls of the same place return, whatever operators made them.
+void match_module_outputs(Pairs& pairs);
+
+/// Rows without a partner whose values are equal and occur once on each side.
+void match_content(Pairs& pairs);
+
+/// Alignment where at least one side is a Dump: entries against the outputs of module calls, by name and call, by equal
+/// digests of the parameters of a module, and by class and shape in order.
+Alignment align_with_dump(const Side& reference, const Side& subject, const AlignOptions& options);
+
+}  // namespace tl

@@ -1,0 +1,256 @@
+#include "diff/cause.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace tl {
+namespace {
+
+constexpr double kGain = 32;         // of operations in general
+constexpr double kBoundedGain = 2;   // of those that cannot enlarge a difference: rounding, derivatives up to 1.13
+constexpr double kFlipShare = 0.05;  // share of integers that rounding before them may turn
+constexpr std::size_t kMostInputs = 64;
+
+/// Operations with ‖f(a) − f(b)‖ ≤ ‖a − b‖ up to a factor near 1, summed over their arguments.
+constexpr std::array<std::string_view, 69> kBounded = {"abs",         "adaptiveavgpool2d",
+                                                       "add",         "alias",
+                                                       "avgpool2d",   "cat",
+                                                       "chunk",       "clamp",
+                                                       "clampmax",    "clampmin",
+                                                       "clone",       "concat",
+                                                       "contiguous",  "dequantize",
+                                                       "detach",      "dropout",
+                                                       "elu",         "embedding",
+                                                       "expand",      "expandas",
+                                                       "flatten",     "flip",
+                                                       "gather",      "gelu",
+                                                       "getitem",     "hardsigmoid",
+                                                       "hardswish",   "hardtanh",
+                                                       "identity",    "index",
+                                                       "indexselect", "leakyrelu",
+                                                       "logsoftmax",  "maskedfill",
+                                                       "maximum",     "maxpool2d",
+                                                       "minimum",     "mish",
+                                                       "movedim",     "narrow",
+                                                       "neg",         "pad",
+                                                       "permute",     "relu",
+                                                       "relu6",       "repeat",
+                                                       "reshape",     "roll",
+                                                       "safesoftmax", "select",
+                                                       "sigmoid",     "silu",
+                                                       "slice",       "softmax",
+                                                       "split",       "splitwithsizes",
+                                                       "squeeze",     "stack",
+                                                       "sub",         "t",
+                                                       "tanh",        "tile",
+                                                       "to",          "transpose",
+                                                       "unbind",      "unflatten",
+                                                       "unsqueeze",   "view",
+                                                       "where"};
+
+std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+double difference_norm(const DiffSite& site) {
+  return site.metrics ? std::sqrt(site.metrics->mse * static_cast<double>(site.metrics->compared)) : -1;
+}
+
+bool is_counted(const DiffSite& site) { return unit_roundoff(site.subject.dtype) == 0; }
+
+/// Ops that only one side has are looked through; what was found so far of one row.
+struct Reach {
+  std::vector<std::int64_t> sites;
+  std::int64_t unmatched = 0;
+  bool unknown = false;  ///< an input without a partner or without a value stands behind it
+};
+
+void merge(Reach& into, std::span<const std::int64_t> sites) {
+  for (const auto site : sites) {
+    if (into.sites.size() < kMostInputs && std::ranges::find(into.sites, site) == into.sites.end())
+      into.sites.push_back(site);
+  }
+}
+
+class CauseFinder {
+ public:
+  CauseFinder(bool coarser, const Judge& judge, std::vector<DiffSite>& sites)
+      : coarser_(coarser), judge_(judge), sites_(sites), roundoff_(sites.size(), 0), origin_(sites.size(), false) {}
+
+  void walk(const Side& graph, const std::vector<std::int64_t>& site_of) {
+    const auto& trace = *graph.trace;
+    std::vector<Reach> through(graph.size());
+    for (std::size_t op = 0; op < graph.size(); ++op) {
+      Reach reach = reach_of(trace, site_of, through, op);
+      const auto site = site_of[op];
+      if (site < 0) {
+        reach.unmatched += graph.kind[op] == OpKind::kOperation;
+        reach.unknown = reach.unknown || graph.kind[op] == OpKind::kInput;
+        through[op] = std::move(reach);
+        continue;
+      }
+      const bool has_value = sites_[row_of(site)].evidence != Evidence::kShape;
+      const auto depth = std::max<std::int64_t>(1, trace.ops.max_distance_from_input[op]);
+      settle(site, reach, depth, layer_type(trace, OpId{static_cast<std::uint32_t>(op)}));
+      if (!has_value) {
+        reach.unknown = reach.unknown || graph.kind[op] == OpKind::kInput;
+        through[op] = std::move(reach);
+      }
+    }
+  }
+
+  void walk_in_order() {
+    Reach before;
+    std::int64_t depth = 0;
+    for (std::size_t site = 0; site < sites_.size(); ++site) {
+      settle(static_cast<std::int64_t>(site), before, ++depth, "");
+      if (sites_[site].evidence != Evidence::kShape) before.sites = {static_cast<std::int64_t>(site)};
+    }
+  }
+
+ private:
+  Reach reach_of(const Trace& trace, const std::vector<std::int64_t>& site_of, const std::vector<Reach>& through,
+                 std::size_t op) const {
+    Reach reach;
+    const auto [begin, end] = edge_range(trace, OpId{static_cast<std::uint32_t>(op)});
+    for (auto edge = begin; edge < end; ++edge) {
+      const auto parent = row_of(trace.edges.parent[edge]);
+      const auto site = site_of[parent];
+      if (site >= 0 && sites_[row_of(site)].evidence != Evidence::kShape) {
+        merge(reach, std::span(&site, 1));
+      } else {
+        merge(reach, through[parent].sites);
+        reach.unmatched += through[parent].unmatched;
+        reach.unknown = reach.unknown || through[parent].unknown;
+      }
+    }
+    return reach;
+  }
+
+  void settle(std::int64_t row, const Reach& reach, std::int64_t depth, std::string_view type) {
+    auto& site = sites_[row_of(row)];
+    site.inputs = reach.sites;
+    std::ranges::sort(site.inputs);
+    site.unmatched_inputs = reach.unmatched;
+    const auto mine = unit_roundoff(site.reference.dtype);
+    const auto other = unit_roundoff(site.subject.dtype);
+    auto& roundoff = roundoff_[row_of(row)];
+    roundoff = mine == 0 || other == 0 ? std::max(mine, other)
+               : coarser_              ? std::max(mine, other)
+                                       : std::min(mine, other);
+    for (const auto input : site.inputs) roundoff = std::max(roundoff, roundoff_[row_of(input)]);
+    site.noise_floor = is_counted(site) ? 0 : noise_floor(roundoff, depth);
+    if (site.evidence == Evidence::kShape && site.error == 0) return;
+    const auto judgement = judge_(site, depth);
+    site.within = judgement.within;
+    site.tolerance = judgement.tolerance;
+    site.failed_rule = judgement.failed_rule;
+    for (const auto input : site.inputs) {
+      const auto& given = sites_[row_of(input)];
+      if (given.error <= site.input_error && site.input_floor > 0) continue;
+      site.input_error = given.error;
+      site.input_floor = given.noise_floor;
+    }
+    if (site.input_error > 0) site.amplification = site.error / site.input_error;
+    site.site_class = classify(site, reach, type);
+    origin_[row_of(row)] = site.site_class == SiteClass::kSource || has_origin(site);
+  }
+
+  bool has_origin(const DiffSite& site) const {
+    return std::ranges::any_of(site.inputs, [&](std::int64_t input) { return origin_[row_of(input)]; });
+  }
+
+  SiteClass classify(const DiffSite& site, const Reach& reach, std::string_view type) const {
+    if (site.within) return SiteClass::kAgrees;
+    if (site.error > explained(site, type) + site.noise_floor || (site.error > 0 && site.input_error == 0)) {
+      return reach.unknown ? SiteClass::kUndetermined : SiteClass::kSource;
+    }
+    return has_origin(site) ? SiteClass::kInherited : SiteClass::kDrift;
+  }
+
+  /// The error that what it read may have become.
+  double explained(const DiffSite& site, std::string_view type) const {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    double norm = 0;
+    double relative = 0;
+    for (const auto input : site.inputs) {
+      const auto& given = sites_[row_of(input)];
+      if (std::isinf(given.error) || (is_counted(given) && given.error > 0)) return kInfinite;
+      relative += given.error;
+      const auto difference = difference_norm(given);
+      if (difference < 0 || norm < 0 || !site.metrics) {
+        norm = -1;
+        continue;
+      }
+      const auto repeats =
+          static_cast<double>(site.metrics->numel) / std::max<double>(1, static_cast<double>(given.metrics->numel));
+      norm += difference * std::sqrt(std::max(1.0, repeats));
+    }
+    if (is_counted(site)) return relative > 0 ? (site.error <= kFlipShare ? kInfinite : kGain * relative) : 0;
+    const bool bounded = std::ranges::find(kBounded, canonical_type(type)) != kBounded.end();
+    if (!bounded || norm < 0 || reach_is_indirect(site)) return kGain * relative;
+    const auto scale = site.metrics ? std::max(site.metrics->reference_l2, site.metrics->subject_l2) : 0;
+    return scale > 0 ? kBoundedGain * norm / scale : kGain * relative;
+  }
+
+  static bool reach_is_indirect(const DiffSite& site) { return site.unmatched_inputs > 0; }
+
+  bool coarser_;
+  const Judge& judge_;
+  std::vector<DiffSite>& sites_;
+  std::vector<double> roundoff_;  ///< the coarsest on the way to each site
+  std::vector<bool> origin_;      ///< a source, or below one
+};
+
+}  // namespace
+
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kC128:
+      return 0x1p-53;
+    case DType::kF32:
+    case DType::kC64:
+      return 0x1p-24;
+    case DType::kF16:
+    case DType::kC32:
+      return 0x1p-11;
+    case DType::kBF16:
+    case DType::kQI8:
+    case DType::kQU8:
+      return 0x1p-8;
+    case DType::kQI32:
+      return 0x1p-24;
+    case DType::kF8E4M3:
+    case DType::kF8E4M3FNUZ:
+      return 0x1p-4;
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+      return 0x1p-3;
+    default:
+      return 0;
+  }
+}
+
+double noise_floor(double unit_roundoff, std::int64_t depth) {
+  const double c = unit_roundoff < 0x1p-20 ? 16 : 1;
+  return c * unit_roundoff * std::sqrt(static_cast<double>(std::max<std::int64_t>(1, depth)));
+}
+
+Judgement judge_by_floor(const DiffSite& site, std::int64_t) {
+  Judgement judgement;
+  judgement.tolerance = 10 * site.noise_floor;
+  judgement.within = site.error <= judgement.tolerance;
+  return judgement;
+}
+
+void find_causes(const Side& graph, const std::vector<std::int64_t>& site_of, bool coarser_roundoff, const Judge& judge,
+                 std::vector<DiffSite>& sites) {
+  CauseFinder(coarser_roundoff, judge, sites).walk(graph, site_of);
+}
+
+void find_causes_in_order(bool coarser_roundoff, const Judge& judge, std::vector<DiffSite>& sites) {
+  CauseFinder(coarser_roundoff, judge, sites).walk_in_order();
+}
+
+}  // namespace tl

@@ -1,0 +1,268 @@
+#include "diff/diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "diff/arguments.h"
+#include "diff/changes.h"
+#include "diff/coverage.h"
+#include "diff/growth.h"
+#include "diff/preconditions.h"
+#include "diff/verdict.h"
+
+namespace tl {
+namespace {
+
+std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+/// A buffer as it was before the model wrote to it: state of the operation that reads it, not a step of the run.
+bool is_state(const Side& side, std::size_t row) {
+  return side.trace && side.kind[row] == OpKind::kBuffer && !(side.trace->ops.flags[row] & kOpBufferWrite);
+}
+
+class Comparer {
+ public:
+  Comparer(const Side& reference, const Side& subject, const DiffOptions& options)
+      : reference_(reference),
+        subject_(subject),
+        options_(options),
+        graph_is_subject_(subject.trace != nullptr || reference.trace == nullptr) {}
+
+  Compared run() {
+    check_not_empty();
+    alignment_ = align(reference_, subject_, {options_.rename, options_.values});
+    check_shared();
+    report_.reference = describe(reference_, options_.reference_name);
+    report_.subject = describe(subject_, options_.subject_name);
+    report_.is_static = !options_.values;
+    report_.again = options_.again;
+    build_sites();
+    if (options_.values) {
+      compare_all();
+      judge();
+    }
+    report_.preconditions = check_preconditions(reference_, subject_, alignment_, effective_rename(), options_.values);
+    report_.changes = find_changes(reference_, subject_, alignment_, subject_sites());
+    report_.coverage = coverage_of(reference_, subject_, alignment_, report_.sites);
+    if (options_.values) check_coverage();
+    report_.growth = growth_of(graph(), site_of_, report_.sites);
+    add_notes();
+    reach_verdict(reference_, subject_, options_, report_);
+    return {std::move(report_), std::move(alignment_)};
+  }
+
+ private:
+  const Side& graph() const { return graph_is_subject_ ? subject_ : reference_; }
+
+  void check_not_empty() const {
+    for (const auto* side : {&reference_, &subject_}) {
+      if (std::ranges::count(side->kind, OpKind::kOperation) > 0) continue;
+      const auto& name = side == &reference_ ? options_.reference_name : options_.subject_name;
+      throw Error(ErrorCode::kEmptyRecording,
+                  name + ": the recording holds no operation, so there is nothing to compare",
+                  "record the model again and look at it with torchlens show");
+    }
+  }
+
+  void check_shared() const {
+    for (std::size_t r = 0; r < reference_.size(); ++r) {
+      if (reference_.kind[r] == OpKind::kOperation && alignment_.subject_of[r] >= 0) return;
+    }
+    const auto count = [](const Side& side) {
+      return std::to_string(std::ranges::count(side.kind, OpKind::kOperation));
+    };
+    throw Error(ErrorCode::kNoSharedSites,
+                options_.reference_name + " and " + options_.subject_name + " share no site: none of " +
+                    count(reference_) + " sites of the reference is one of " + count(subject_) + " of the subject",
+                "are they the same model? where modules have other names, --map FILE tells which are which",
+                "tried: module paths, equal weights, order by type and shape, equal values");
+  }
+
+  void check_coverage() const {
+    const auto& coverage = report_.coverage;
+    if (coverage.compared == 0) {
+      const auto& empty = report_.reference.num_payloads == 0 ? report_.reference : report_.subject;
+      throw Error(ErrorCode::kActivationNotSaved,
+                  "no value was compared: of " + std::to_string(coverage.matched) +
+                      " matched sites none has a value on "
+                      "both sides" +
+                      (empty.num_payloads == 0 ? "; " + empty.name + " holds no values" : ""),
+                  "record with --save all, or compare arguments, weights and structure with --static");
+    }
+    if (coverage.share() >= options_.min_coverage) return;
+    throw Error(ErrorCode::kCoverageTooLow,
+                std::to_string(coverage.compared) + " of " + std::to_string(coverage.total) + " " + coverage.unit +
+                    " were compared, a share of " + number_text(coverage.share()) + ", less than the " +
+                    number_text(options_.min_coverage) + " of --min-coverage",
+                "record with --save all, give --map FILE, or lower --min-coverage");
+  }
+
+  Renamer effective_rename() const {
+    if (alignment_.renamed.empty()) return options_.rename;
+    return renamer_of(alignment_.renamed, options_.rename);
+  }
+
+  void build_sites() {
+    const auto& rows = graph();
+    site_of_.assign(rows.size(), -1);
+    const auto& partner = graph_is_subject_ ? alignment_.reference_of : alignment_.subject_of;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      if (partner[row] < 0 || is_state(rows, row)) continue;
+      const auto r = graph_is_subject_ ? row_of(partner[row]) : row;
+      const auto s = graph_is_subject_ ? row : row_of(partner[row]);
+      DiffSite site;
+      site.reference = site_ref(reference_, r);
+      site.subject = site_ref(subject_, s);
+      site.basis = alignment_.basis[r];
+      site.selected = options_.only.empty() || (row < options_.only.size() && options_.only[row]);
+      if (reference_.trace && subject_.trace) {
+        site.arguments = argument_differences(*reference_.trace, OpId{static_cast<std::uint32_t>(r)}, *subject_.trace,
+                                              OpId{static_cast<std::uint32_t>(s)});
+      }
+      site_of_[row] = static_cast<std::int64_t>(report_.sites.size());
+      report_.sites.push_back(std::move(site));
+    }
+  }
+
+  /// site_of by row of the subject.
+  std::vector<std::int64_t> subject_sites() const {
+    if (graph_is_subject_) return site_of_;
+    std::vector<std::int64_t> sites(subject_.size(), -1);
+    for (const auto& site : report_.sites) sites[row_of(site.subject.row)] = &site - report_.sites.data();
+    return sites;
+  }
+
+  void compare_all() {
+    std::unordered_map<std::uint64_t, std::size_t> seen;  // a pair of payloads: the first site that has it
+    for (std::size_t i = 0; i < report_.sites.size(); ++i) {
+      auto& site = report_.sites[i];
+      const auto r = payload_of(reference_, row_of(site.reference.row));
+      const auto s = payload_of(subject_, row_of(site.subject.row));
+      if (r >= 0 && s >= 0) {
+        const auto [first, fresh] =
+            seen.emplace(static_cast<std::uint64_t>(r) << 32 | static_cast<std::uint64_t>(s), i);
+        if (!fresh && report_.sites[first->second].reference.sizes == site.reference.sizes) {
+          copy_values(report_.sites[first->second], site);
+          continue;
+        }
+      }
+      compare_values(reference_, row_of(site.reference.row), subject_, row_of(site.subject.row), value_options(site),
+                     site);
+    }
+    add_buffer_differences();
+  }
+
+  ValueOptions value_options(const DiffSite& site) const {
+    auto value = options_.value;
+    if (!options_.tolerances) return value;
+    if (const auto tolerance = options_.tolerances->element_tolerance(site)) {
+      value.rtol = tolerance->rtol;
+      value.atol = tolerance->atol;
+    }
+    return value;
+  }
+
+  static void copy_values(const DiffSite& from, DiffSite& to) {
+    to.evidence = from.evidence;
+    to.metrics = from.metrics;
+    to.statistics = from.statistics;
+    to.worst_reference = from.worst_reference;
+    to.worst_subject = from.worst_subject;
+    to.worst_at = from.worst_at;
+    to.error = from.error;
+  }
+
+  /// Buffers that differ before anything ran are named as arguments of what reads them.
+  void add_buffer_differences() {
+    if (!reference_.trace || !subject_.trace) return;
+    std::vector<double> errors(reference_.size(), 0);
+    bool any = false;
+    for (std::size_t r = 0; r < reference_.size(); ++r) {
+      if (!is_state(reference_, r) || alignment_.subject_of[r] < 0) continue;
+      DiffSite site;
+      site.reference = site_ref(reference_, r);
+      site.subject = site_ref(subject_, row_of(alignment_.subject_of[r]));
+      compare_values(reference_, r, subject_, row_of(alignment_.subject_of[r]), options_.value, site);
+      errors[r] = site.error;
+      any = any || site.error > 0;
+    }
+    if (!any) return;
+    for (auto& site : report_.sites) {
+      const OpId op{static_cast<std::uint32_t>(site.reference.row)};
+      const auto [begin, end] = edge_range(*reference_.trace, op);
+      for (auto edge = begin; edge < end; ++edge) {
+        const auto parent = row_of(reference_.trace->edges.parent[edge]);
+        if (errors[parent] > 0) add_buffer_difference(op, edge, parent, errors[parent], site);
+      }
+    }
+  }
+
+  void add_buffer_difference(OpId op, std::size_t edge, std::size_t buffer, double error, DiffSite& site) const {
+    const auto arguments = arguments_of(*reference_.trace, op);
+    const auto position = reference_.trace->edges.arg[edge];
+    const std::string address(reference_.trace->strings[reference_.trace->ops.address[buffer]]);
+    std::string name = "buffer";
+    if (position >= 0 && row_of(position) < arguments.size() && !arguments[row_of(position)].name.empty()) {
+      name = arguments[row_of(position)].name;
+    }
+    site.arguments.push_back({name, address, address + " with other values, rel L2 " + number_text(error)});
+  }
+
+  void judge() {
+    const bool coarser = report_.reference.dtype != report_.subject.dtype;
+    const Judge by_tolerances = [&](const DiffSite& site, std::int64_t depth) {
+      auto judgement = judge_by_floor(site, depth);
+      const auto said = options_.tolerances ? options_.tolerances->judge(site) : std::nullopt;
+      return said ? Judgement{said->within, 0, said->failed_rule} : judgement;
+    };
+    if (graph().trace) {
+      find_causes(graph(), site_of_, coarser, by_tolerances, report_.sites);
+    } else {
+      find_causes_in_order(coarser, by_tolerances, report_.sites);
+    }
+    for (auto& site : report_.sites) {
+      site.mean_error = site.error;
+      site.worst_error = site.error;
+    }
+  }
+
+  void add_notes() {
+    const auto partial = [&](const DiffSide& side) {
+      if (side.outcome != "complete") report_.notes.push_back(side.name + " is partial: the run " + side.outcome);
+    };
+    partial(report_.reference);
+    partial(report_.subject);
+    for (const auto* side : {&reference_, &subject_}) {
+      if (!side->dump) continue;
+      for (const auto& note : side->dump->notes) {
+        if (std::ranges::find(report_.notes, note) == report_.notes.end()) report_.notes.push_back(note);
+      }
+    }
+    if (report_.coverage.matched * 2 < report_.coverage.total) {
+      report_.notes.push_back("less than half of the " + report_.coverage.unit +
+                              " were matched: are the two the same model?");
+    }
+    if (!alignment_.names_trusted) {
+      report_.notes.push_back("equal weights stand under other names: modules were matched by weights, not by name");
+    }
+    if (!graph().trace) report_.notes.push_back("neither side has dataflow: causes are told by order alone");
+  }
+
+  const Side& reference_;
+  const Side& subject_;
+  const DiffOptions& options_;
+  bool graph_is_subject_;
+  Alignment alignment_;
+  DiffReport report_;
+  std::vector<std::int64_t> site_of_;
+};
+
+}  // namespace
+
+Compared compare_recordings(const Side& reference, const Side& subject, const DiffOptions& options) {
+  return Comparer(reference, subject, options).run();
+}
+
+}  // namespace tl

@@ -1,0 +1,83 @@
+#include "diff/map_rules.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/error.h"
+
+namespace tl {
+namespace {
+
+struct Rule {
+  std::unique_ptr<RE2> pattern;
+  std::string replacement;
+};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+Rule parse_rule(std::string_view line, const std::string& where) {
+  const auto arrow = line.find("->");
+  if (arrow == std::string_view::npos) {
+    throw Error(ErrorCode::kMapRules, where + ": no -> in `" + std::string(line) + "`",
+                R"(write PATTERN -> REPLACEMENT, as in encoder\.layer\.(\d+)(\..*)? -> blocks.\1\2)");
+  }
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(8 << 20);
+  const auto pattern = trimmed(line.substr(0, arrow));
+  Rule rule{std::make_unique<RE2>(re2::StringPiece(pattern.data(), pattern.size()), options),
+            std::string(trimmed(line.substr(arrow + 2)))};
+  if (!rule.pattern->ok()) throw Error(ErrorCode::kMapRules, where + ": " + rule.pattern->error());
+  std::string problem;
+  if (!rule.pattern->CheckRewriteString(rule.replacement, &problem)) {
+    throw Error(ErrorCode::kMapRules, where + ": " + problem);
+  }
+  return rule;
+}
+
+}  // namespace
+
+Renamer parse_map_rules(std::string_view text, std::string_view shown_name) {
+  auto rules = std::make_shared<std::vector<Rule>>();
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const auto end = text.find('\n');
+    const auto line = trimmed(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.empty() || line.front() == '#') continue;
+    rules->push_back(parse_rule(line, std::string(shown_name) + ":" + std::to_string(number)));
+  }
+  return [rules](std::string_view address) {
+    const re2::StringPiece piece(address.data(), address.size());
+    for (const auto& rule : *rules) {
+      if (!RE2::FullMatch(piece, *rule.pattern)) continue;
+      std::vector<re2::StringPiece> groups(static_cast<std::size_t>(1 + rule.pattern->NumberOfCapturingGroups()));
+      rule.pattern->Match(piece, 0, piece.size(), RE2::ANCHOR_BOTH, groups.data(), static_cast<int>(groups.size()));
+      std::string result;
+      rule.pattern->Rewrite(&result, rule.replacement, groups.data(), static_cast<int>(groups.size()));
+      return result;
+    }
+    return std::string(address);
+  };
+}
+
+std::string map_rules_text(const std::vector<std::pair<std::string, std::string>>& renamed) {
+  // Deeper addresses first: a rule for one covers what is below it, and the first that matches decides.
+  auto ordered = renamed;
+  std::ranges::stable_sort(ordered, std::ranges::greater(),
+                           [](const auto& pair) { return std::ranges::count(pair.first, '.'); });
+  std::string text = "# PATTERN -> REPLACEMENT: names of the reference on the left, of the subject on the right\n";
+  for (const auto& [reference, subject] : ordered) {
+    std::string replacement;
+    for (const char c : subject) replacement += c == '\\' ? std::string("\\\\") : std::string(1, c);
+    text += RE2::QuoteMeta(reference) + R"((\..*)? -> )" + replacement + "\\1\n";
+  }
+  return text;
+}
+
+}  // namespace tl

@@ -1,0 +1,198 @@
+#include "diff/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "diff/changes.h"
+
+namespace tl {
+namespace {
+
+std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string names_of(const std::vector<SiteRef>& refs) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(refs.size(), 4); ++i) text += (i ? ", " : "") + refs[i].label;
+  if (refs.size() > 4) text += " and " + std::to_string(refs.size() - 4) + " more";
+  return text;
+}
+
+std::string words_of(const DiffChange& change) {
+  const auto kind = std::string(to_string(change.kind));
+  switch (change.kind) {
+    case ChangeKind::kInserted:
+      return names_of(change.subject) + " stands before it in the subject only";
+    case ChangeKind::kRemoved:
+      return names_of(change.reference) + " stands before it in the reference only";
+    case ChangeKind::kExchanged:
+      return names_of(change.reference) + " have each other's weights in the subject";
+    default:
+      return kind + ": " + names_of(change.reference) + " in reference, " + names_of(change.subject) + " in subject";
+  }
+}
+
+/// What is known to differ at a source. Arguments first, then what stands before it.
+std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& report, const Side& reference,
+                     const Side& subject) {
+  if (site.subject.func_name == "input") return "the inputs differ";
+  std::string text;
+  for (const auto& change : report.changes) {
+    const bool exchanged_here =
+        change.kind == ChangeKind::kExchanged &&
+        std::ranges::find(change.subject, site.subject.row, &SiteRef::row) != change.subject.end();
+    if (!exchanged_here && (change.site != row || !is_material(change, reference, subject))) continue;
+    text += (text.empty() ? "" : "; ") + words_of(change);
+  }
+  for (const auto& difference : site.arguments) {
+    text += (text.empty() ? "" : "; ") + difference.name + " = " + difference.reference + " in reference, " +
+            difference.subject + " in subject";
+  }
+  if (text.empty() && subject.trace && (subject.trace->ops.flags[row_of(site.subject.row)] & kOpRandom)) {
+    text = "it draws random numbers";
+  }
+  return text;
+}
+
+void count_sites(DiffReport& report) {
+  for (std::size_t row = 0; row < report.sites.size(); ++row) {
+    const auto& site = report.sites[row];
+    if (!site.selected || site.site_class == SiteClass::kNotCompared) continue;
+    if (std::isfinite(site.error)) report.needed_tolerance = std::max(report.needed_tolerance, site.error);
+    if (site.within) continue;
+    ++report.num_out_of_tolerance;
+    if (report.first_out_of_tolerance < 0) report.first_out_of_tolerance = static_cast<std::int64_t>(row);
+    if (site.site_class == SiteClass::kSource) report.sources.push_back(static_cast<std::int64_t>(row));
+    report.num_inherited += site.site_class == SiteClass::kInherited;
+    report.num_undetermined += site.site_class == SiteClass::kUndetermined;
+    report.num_drift += site.site_class == SiteClass::kDrift;
+  }
+}
+
+std::int64_t count_arguments(const DiffReport& report) {
+  return std::ranges::count_if(report.sites,
+                               [](const DiffSite& site) { return site.selected && !site.arguments.empty(); });
+}
+
+bool differs(const DiffReport& report, std::string_view name) {
+  const auto found = std::ranges::find(report.preconditions, name, &Precondition::name);
+  return found != report.preconditions.end() && found->agreement == Agreement::kDifferent;
+}
+
+std::int64_t count_material(const DiffReport& report, const Side& reference, const Side& subject) {
+  return std::ranges::count_if(report.changes,
+                               [&](const DiffChange& change) { return is_material(change, reference, subject); });
+}
+
+bool output_differs(const DiffReport& report) {
+  return std::ranges::any_of(report.sites, [](const DiffSite& site) {
+    const bool is_output = site.subject.func_name == "output" || site.reference.func_name == "output";
+    return is_output && site.selected && !site.within && site.site_class != SiteClass::kNotCompared;
+  });
+}
+
+bool fails(const DiffReport& report, FailOn what, const Side& reference, const Side& subject) {
+  switch (what) {
+    case FailOn::kSites:
+      return report.num_out_of_tolerance > 0;
+    case FailOn::kOutputs:
+      return output_differs(report);
+    case FailOn::kArguments:
+      return count_arguments(report) > 0;
+    case FailOn::kWeights:
+      return differs(report, "weights") || differs(report, "buffers");
+    case FailOn::kInputs:
+      return differs(report, "inputs");
+    case FailOn::kStructure:
+      return count_material(report, reference, subject) > 0;
+  }
+  return false;
+}
+
+std::string short_cause(const DiffSite& site) {
+  std::string text;
+  for (const auto& difference : site.arguments) text += (text.empty() ? "" : ", ") + difference.name;
+  return text;
+}
+
+std::string static_verdict(const DiffReport& report, const Side& reference, const Side& subject) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (const auto count = count_arguments(report)) add(counted(count, "site") + " with other arguments");
+  if (differs(report, "weights")) add("weights differ");
+  if (differs(report, "mode")) add("modes differ");
+  if (const auto count = count_material(report, reference, subject)) add(counted(count, "change") + " of structure");
+  return text;
+}
+
+std::string sources_text(const DiffReport& report) {
+  std::string text = counted(static_cast<std::int64_t>(report.sources.size()), "source") + ": ";
+  for (std::size_t i = 0; i < std::min<std::size_t>(report.sources.size(), 3); ++i) {
+    const auto& site = report.sites[row_of(report.sources[i])];
+    const auto cause = short_cause(site);
+    text += (i ? ", " : "") + site_name(site) + (cause.empty() ? "" : " (" + cause + ")");
+  }
+  if (report.sources.size() > 3) text += " and " + std::to_string(report.sources.size() - 3) + " more";
+  return text;
+}
+
+std::string verdict_text(const DiffReport& report, const Side& reference, const Side& subject) {
+  const auto& coverage = report.coverage;
+  if (report.is_static) {
+    const auto differences = static_verdict(report, reference, subject);
+    return report.different
+               ? "DIFFERENT  " + differences
+               : "SAME       " + std::to_string(coverage.matched) + " of " + std::to_string(coverage.total) + " " +
+                     coverage.unit + " matched; values not looked at";
+  }
+  if (!report.sources.empty() && report.num_out_of_tolerance > 0) {
+    return (report.different ? "DIFFERENT  " : "ACCEPTED   ") + sources_text(report);
+  }
+  if (report.num_out_of_tolerance > 0) {
+    const auto what = report.num_undetermined > 0 ? "the source could not be determined" : "drift, without a source";
+    return (report.different ? "DIFFERENT  " : "ACCEPTED   ") + counted(report.num_out_of_tolerance, "site") +
+           " out of tolerance: " + what;
+  }
+  if (report.different) return "DIFFERENT  " + static_verdict(report, reference, subject);
+  if (coverage.compared == 0) return "UNKNOWN    no value was compared";
+  return "SAME       " + std::to_string(coverage.compared) + " of " + std::to_string(coverage.total) + " " +
+         coverage.unit + " compared, all within tolerance";
+}
+
+}  // namespace
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::array<char, 32> buffer;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 3).ptr;
+  return {buffer.data(), end};
+}
+
+std::string site_name(const DiffSite& site) {
+  const auto& ref = site.subject.module.empty() ? site.reference : site.subject;
+  return ref.module.empty() ? ref.label : ref.module;
+}
+
+void reach_verdict(const Side& reference, const Side& subject, const DiffOptions& options, DiffReport& report) {
+  count_sites(report);
+  for (const auto row : report.sources) {
+    report.sites[row_of(row)].cause = cause_of(report.sites[row_of(row)], row, report, reference, subject);
+  }
+  report.floor_rule = "c * u * sqrt(depth), u the unit roundoff, c 16 for f32 and f64, 1 for narrower types";
+  report.tolerance_rule = "rel L2 <= 10 floors; integers and bools equal";
+  if (options.tolerances && !options.tolerances->empty()) report.tolerance_rule = options.tolerances->description();
+  auto fail_on = options.fail_on;
+  if (report.is_static) fail_on = {FailOn::kArguments, FailOn::kWeights, FailOn::kStructure};
+  report.different = std::ranges::any_of(fail_on, [&](FailOn what) { return fails(report, what, reference, subject); });
+  if (report.is_static) report.different = report.different || differs(report, "mode");
+  report.verdict = verdict_text(report, reference, subject);
+}
+
+}  // namespace tl

@@ -1,0 +1,199 @@
+#include "diff/cause.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "diff_fixtures.h"
+
+namespace tl {
+namespace {
+
+/// x → fc1 → act → fc2 → out, each with two numbers.
+constexpr const char* kChain =
+    "module self\nmodule fc1 class_name=Linear parent=self\nmodule act class_name=ReLU parent=self\n"
+    "module fc2 class_name=Linear parent=self\n"
+    "context c0 module=self\ncontext c1 module=fc1\ncontext c2 module=act\ncontext c3 module=fc2\n"
+    "instruction aten::linear func_name=linear layer_type=linear\n"
+    "instruction aten::linear/2 func_name=linear layer_type=linear\n"
+    "instruction aten::relu func_name=relu layer_type=relu\n"
+    "call self:1 first_op=a end_op=end\ncall fc1:1 parent_call=self:1 first_op=b end_op=c output_op=b\n"
+    "call act:1 parent_call=self:1 first_op=c end_op=d output_op=c\n"
+    "call fc2:1 parent_call=self:1 first_op=d end_op=e output_op=d\n"
+    "op a input out=f32[2] address=input.x\nop b aten::linear out=f32[2] parents=a@0 call=fc1:1 context=c1\n"
+    "op c aten::relu out=f32[2] parents=b@0 call=act:1 context=c2\n"
+    "op d aten::linear/2 out=f32[2] parents=c@0 call=fc2:1 context=c3\n"
+    "op e output out=f32[2] parents=d@0 address=output\n";
+
+Trace chain(const std::vector<std::vector<float>>& values) {
+  std::vector<HostTensor> tensors;
+  for (const auto& value : values) tensors.push_back(test::floats(value));
+  return test::trace_of(kChain, std::move(tensors));
+}
+
+std::vector<std::string> classes(const DiffReport& report) {
+  std::vector<std::string> names;
+  for (const auto& site : report.sites) names.emplace_back(to_string(site.site_class));
+  return names;
+}
+
+const std::vector<std::vector<float>> kGood = {{1, 2}, {3, 4}, {3, 4}, {5, 6}};
+
+TEST(Cause, TheSameIsTheSame) {
+  const auto trace = chain(kGood);
+  const auto report = test::diff_of(trace, trace);
+  EXPECT_FALSE(report.different);
+  EXPECT_THAT(classes(report), testing::Each("agrees"));
+  EXPECT_EQ(report.coverage.compared, 3);
+  EXPECT_EQ(report.coverage.total, 3);
+  EXPECT_TRUE(report.changes.empty());
+}
+
+TEST(Cause, TellsTheSourceFromWhatInherits) {
+  const auto report = test::diff_of(chain(kGood), chain({{1, 2}, {3, 4.5F}, {3, 4.5F}, {5, 7}}));
+  EXPECT_TRUE(report.different);
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "source", "inherited", "inherited", "inherited"));
+  ASSERT_EQ(report.sources.size(), 1U);
+  const auto& source = report.sites[static_cast<std::size_t>(report.sources[0])];
+  EXPECT_EQ(source.subject.module, "fc1");
+  // rel L2 by hand: 0.5 / max(5, sqrt(9 + 20.25)).
+  EXPECT_NEAR(source.error, 0.5 / std::sqrt(29.25), 1e-12);
+  EXPECT_EQ(source.worst_reference, "4");
+  EXPECT_EQ(source.worst_subject, "4.5");
+}
+
+TEST(Cause, AnOperationThatCannotEnlargeIsASourceWhenItDoes) {
+  // relu turned a difference of 0.01 into one of 2: it does something else itself.
+  const auto report = test::diff_of(chain(kGood), chain({{1, 2}, {3, 4.01F}, {3, 2}, {5, 3}}));
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "source", "source", "inherited", "inherited"));
+}
+
+TEST(Cause, DifferentInputsAreTheSource) {
+  const auto report = test::diff_of(chain(kGood), chain({{1, 3}, {3, 5}, {3, 5}, {5, 8}}));
+  ASSERT_FALSE(report.sources.empty());
+  EXPECT_EQ(report.sites[static_cast<std::size_t>(report.sources[0])].cause, "the inputs differ");
+  EXPECT_EQ(report.sources.size(), 1U);
+}
+
+TEST(Cause, SmallStepsAreDrift) {
+  // Each step adds less than 32 times what was handed in, from below the floor on.
+  const auto report = test::diff_of(chain({{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+                                    chain({{1, 1}, {1, 1.0000012F}, {1, 1.0000012F}, {1, 1.00003F}}));
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "agrees", "agrees", "drift", "drift"));
+  EXPECT_TRUE(report.sources.empty());
+  EXPECT_TRUE(report.different);
+}
+
+TEST(Cause, NanOnOneSideIsInfinitelyFar) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto report = test::diff_of(chain(kGood), chain({{1, 2}, {3, nan}, {3, nan}, {5, nan}}));
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "source", "inherited", "inherited", "inherited"));
+  EXPECT_TRUE(std::isinf(report.sites[1].error));
+}
+
+TEST(Cause, WhatWasNotKeptIsLookedThrough) {
+  const auto without_act = [&](const std::vector<std::vector<float>>& values) {
+    auto copy = test::capture_from_text(std::string("trace 1\n") + kChain);
+    std::vector<HostTensor> tensors;
+    for (const auto& value : values) tensors.push_back(test::floats(value));
+    for (std::uint32_t event = 0; event < 4; ++event)
+      copy.events[event].payload = event == 2 ? PayloadId::kNone : event;
+    copy.payloads = std::make_shared<test::Tensors>(std::move(tensors));
+    return run_pipeline(std::move(copy));
+  };
+  const auto report = test::diff_of(without_act(kGood), without_act({{1, 2}, {3, 4}, {0, 0}, {5, 7}}));
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "agrees", "not compared", "source", "inherited"));
+  EXPECT_EQ(report.coverage.compared, 2);
+}
+
+TEST(Cause, NothingSharedIsAnError) {
+  const auto other = test::trace_of(
+      "module self\ncontext c0 module=self\ninstruction conv func_name=conv2d layer_type=conv2d\n"
+      "call self:1 first_op=a end_op=end\nop a input out=f32[7] address=input.y\nop b conv out=f32[7] parents=a@0\n"
+      "op c output out=f32[7] parents=b@0 address=output\n");
+  try {
+    test::diff_of(chain(kGood), other);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::kNoSharedSites);
+    EXPECT_EQ(exit_code_of(error.code), ExitCode::kRefused);
+  }
+}
+
+TEST(Cause, ASideWithoutOperationsIsAnError) {
+  const auto empty =
+      test::trace_of("module self\ncall self:1 first_op=a end_op=end\nop a input out=f32[2] address=input.x\n");
+  try {
+    test::diff_of(chain(kGood), empty);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::kEmptyRecording);
+  }
+}
+
+DumpEntry entry(const std::string& name, const std::vector<float>& values) {
+  DumpEntry made;
+  made.name = name;
+  made.dtype = DType::kF32;
+  made.sizes = {static_cast<std::int64_t>(values.size())};
+  made.value = std::make_shared<test::Tensors::Ref>(test::floats(values));
+  return made;
+}
+
+TEST(Cause, AgainstADumpTheDataflowOfTheTraceIsUsed) {
+  Dump dump;
+  dump.kind = "recorder";
+  dump.inputs = {entry("x", kGood[0])};
+  dump.entries = {entry("fc1", kGood[1]), entry("act", kGood[2]), entry("fc2", kGood[3])};
+  dump.outputs = {entry("output", kGood[3])};
+  const auto good = chain(kGood);
+  const auto bad = chain({{1, 2}, {3, 4.5F}, {3, 4.5F}, {5, 7}});
+  DiffOptions options;
+  const auto same = compare_recordings(make_side(dump), make_side(good), options).report;
+  EXPECT_FALSE(same.different);
+  EXPECT_EQ(same.coverage.compared, 3);
+  EXPECT_EQ(same.coverage.total, 3);
+  const std::vector<std::string> expected = {"agrees", "source", "inherited", "inherited", "inherited"};
+  EXPECT_EQ(classes(compare_recordings(make_side(dump), make_side(bad), options).report), expected);
+  // The same with the sides exchanged: the dataflow is the reference's then.
+  EXPECT_EQ(classes(compare_recordings(make_side(bad), make_side(dump), options).report), expected);
+}
+
+TEST(Cause, RenamedEntriesOfADumpAreFoundByWeightsAndOrder) {
+  Dump dump;
+  dump.inputs = {entry("x", kGood[0])};
+  dump.entries = {entry("first", kGood[1]), entry("nonlinearity", kGood[2]), entry("second", kGood[3])};
+  dump.entries[0].class_name = dump.entries[2].class_name = "Linear";
+  dump.entries[1].class_name = "ReLU";
+  const auto good = chain(kGood);
+  const auto report = compare_recordings(make_side(dump), make_side(good), {}).report;
+  EXPECT_EQ(report.coverage.compared, 3);
+  EXPECT_EQ(report.sites[1].basis, MatchBasis::kSequence);
+}
+
+TEST(MergeSamples, KeepsMeanAndWorst) {
+  const auto good = chain(kGood);
+  const auto first = test::diff_of(good, good);
+  const auto second = test::diff_of(good, chain({{1, 2}, {3, 4.5F}, {3, 4.5F}, {5, 7}}));
+  const auto merged = merge_samples({first, second}, {"one", "two"});
+  EXPECT_TRUE(merged.different);
+  ASSERT_EQ(merged.sources.size(), 1U);
+  const auto& site = merged.sites[static_cast<std::size_t>(merged.sources[0])];
+  EXPECT_EQ(site.samples, 2);
+  EXPECT_EQ(site.worst_sample, 1);
+  EXPECT_DOUBLE_EQ(site.worst_error, second.sites[1].error);
+  EXPECT_DOUBLE_EQ(site.mean_error, second.sites[1].error / 2);
+  EXPECT_THAT(merged.verdict, testing::HasSubstr("two"));
+}
+
+TEST(NoiseFloor, IsARandomWalk) {
+  EXPECT_DOUBLE_EQ(noise_floor(0x1p-24, 100), 16 * 0x1p-24 * 10);
+  EXPECT_DOUBLE_EQ(noise_floor(0x1p-8, 1), 0x1p-8);
+  EXPECT_EQ(unit_roundoff(DType::kI64), 0);
+}
+
+}  // namespace
+}  // namespace tl
