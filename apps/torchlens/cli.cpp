@@ -34,6 +34,17 @@ constexpr std::array kCommands = {
             .has_json = true,
             .more_formats = "chrome",
             .add_to = add_show_command},
+    Command{.name = "query",
+            .summary = "list rows of any table of a recording that a selector picks",
+            .examples =
+                "torchlens query run.tlspec 'func(\"relu\") & in_module(\"encoder\")'\n"
+                "torchlens query run.tlspec 'where(numel > 1e6)' --columns label,shape,numel --sort numel:desc\n"
+                "torchlens query run.tlspec params.trainable --table params --format csv\n"
+                "torchlens query run.tlspec --table conditionals --json\n"
+                "torchlens query --table layers --list-columns",
+            .has_json = true,
+            .more_formats = "jsonl,csv,md",
+            .add_to = add_query_command},
     Command{.name = "recorder",
             .summary = "print a one-file recorder for the reference side of a comparison, or a reader",
             .examples = "torchlens recorder python > torchlens_recorder.py\n"
@@ -229,7 +240,9 @@ int run_command(const Command& command, std::vector<std::string> arguments, Cont
     throw usage(message_of(error), "see torchlens " + std::string(command.name) + " --help");
   }
   apply(common, context);
-  if (const auto extras = app.remaining(); !extras.empty()) throw unknown_argument(app, command, extras.front());
+  auto extras = app.remaining();
+  std::erase(extras, "--");  // what follows it was taken as it is: a key such as -1
+  if (!extras.empty()) throw unknown_argument(app, command, extras.front());
   return runner(context);
 }
 

@@ -45,6 +45,7 @@ std::span<const Command> commands();
 
 Runner add_trace_command(CLI::App& app);
 Runner add_show_command(CLI::App& app);
+Runner add_query_command(CLI::App& app);
 Runner add_recorder_command(CLI::App& app);
 Runner add_diff_command(CLI::App& app);
 Runner add_doctor_command(CLI::App& app);

@@ -6,7 +6,10 @@
 
 namespace tl {
 
-// The fields under Python TorchLens's names, a list a table; fields.cpp adds the other columns.
+/// The fields of a table under Python TorchLens's names; fields.cpp adds the other columns.
+std::span<const Field> named_fields(TableId table);
+
+/// Those of ops.
 std::span<const Field> op_fields();
 
 }  // namespace tl

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "select/field_lists.h"
+#include "trace/text_names.h"
 
 namespace tl {
 namespace {
@@ -20,43 +21,36 @@ constexpr std::string_view kTables[] = {
 };
 constexpr std::size_t kNumTables = std::size(kTables);
 
-constexpr std::string_view kKinds[] = {"operation", "input", "buffer", "output"};
-constexpr std::string_view kDevices[] = {"cpu", "cuda", "meta"};
-constexpr std::string_view kParamKinds[] = {"parameter", "constant", "packed"};
-constexpr std::string_view kBases[] = {"columns", "line"};
-constexpr std::string_view kEncodings[] = {"dense", "window", "quantised", "sparse", "pairs", "empty", "opaque"};
-constexpr std::string_view kTags[] = {"none", "int",     "bool",  "double", "string",
-                                      "ints", "doubles", "bools", "op",     "other"};
+constexpr text_form::ValueName kOpKinds[] = {{"operation", 0}, {"input", 1}, {"buffer", 2}, {"output", 3}};
+constexpr text_form::ValueName kTags[] = {{"none", 0}, {"int", 1},     {"bool", 2},  {"double", 3}, {"string", 4},
+                                          {"ints", 5}, {"doubles", 6}, {"bools", 7}, {"op", 8},     {"other", 9}};
 
-/// What an enumeration of columns.def reads as; empty for other units.
-constexpr std::span<const std::string_view> names_of_unit(std::string_view unit) {
-  if (unit == "OpKind") return kKinds;
-  if (unit == "DeviceKind") return kDevices;
-  if (unit == "ParamKind") return kParamKinds;
-  if (unit == "GroupingBasis") return kBases;
-  if (unit == "PayloadEncoding") return kEncodings;
+/// Names of the values of a unit; empty for units that are plain numbers.
+std::span<const text_form::ValueName> names_of_unit(std::string_view unit) {
+  if (unit == "OpKind") return kOpKinds;
   if (unit == "ArgTag") return kTags;
-  return {};
+  return text_form::enum_names(unit);
 }
 
 constexpr bool starts(std::string_view unit, std::string_view with) { return unit.substr(0, with.size()) == with; }
 
 /// What a column of columns.def holds, by its unit.
-constexpr FieldType type_of_unit(std::string_view unit) {
+FieldType type_of_unit(std::string_view unit) {
   if (unit == "string" || unit == "row of ops" || unit == "row of layers" || unit == "row of modules" ||
       unit == "row of module_calls" || unit == "row of params" || unit == "row of call_sites") {
     return FieldType::kString;
   }
   if (!names_of_unit(unit).empty()) return FieldType::kString;
+  if (!text_form::flag_names(unit).empty()) return FieldType::kStrings;
   if (unit == "row of shapes") return FieldType::kIntegers;
   if (unit == "DType") return FieldType::kDType;
   if (unit == "bool") return FieldType::kBool;
   return FieldType::kInteger;
 }
 
-constexpr std::string_view shown_unit(std::string_view unit) {
+std::string_view shown_unit(std::string_view unit) {
   if (unit == "string" || unit == "bool" || unit == "DType" || unit == "row of shapes") return {};
-  if (!names_of_unit(unit).empty()) return {};
+  if (!names_of_unit(unit).empty() || !text_form::flag_names(unit).empty()) return {};
   if (unit == "row of ops" || unit == "row of layers") return "label";
   if (unit == "row of modules" || unit == "row of params") return "address";
   if (unit == "row of module_calls") return "address:k";
@@ -108,23 +102,22 @@ void set_column(const Trace& trace, std::string_view unit, std::int64_t number, 
   if (unit == "bool" && number < 2) return value.set_bool(number != 0);
   if (unit == "bool") return value.set_none();
   if (const auto names = names_of_unit(unit); !names.empty()) {
-    if (number < 0 || static_cast<std::size_t>(number) >= names.size()) return value.set_text("other");
-    return value.set_text(names[static_cast<std::size_t>(number)]);
+    const auto found = std::ranges::find(names, number, &text_form::ValueName::value);
+    return value.set_text(found == names.end() ? std::string_view("other") : found->name);
+  }
+  if (const auto flags = text_form::flag_names(unit); !flags.empty()) {
+    value.kind = FieldValue::Kind::kStrings;
+    value.strings.clear();
+    for (const auto& [name, bit] : flags) {
+      if ((number & bit) != 0) value.strings.emplace_back(name);
+    }
+    return;
   }
   if (unit == "DType" && static_cast<DType>(number) == DType::kNone) return value.set_none();
   if (number < 0 && unit == "edges") return value.set_none();
   if (type_of_unit(unit) == FieldType::kString) return set_reference(trace, unit, number, value);
   if (number < 0 && starts(unit, "row of")) return value.set_none();
   value.set_integer(number);
-}
-
-std::span<const Field> named_fields(TableId table) {
-  switch (table) {
-    case TableId::k_ops:
-      return op_fields();
-    default:
-      return {};
-  }
 }
 
 std::vector<Field> make_fields(TableId table) {
@@ -251,6 +244,16 @@ const ChildIndex& FieldContext::uses_of_param() const {
     uses_of_param_ = std::make_unique<ChildIndex>(grouped(trace_.param_uses.param, trace_.params.address.size()));
   }
   return *uses_of_param_;
+}
+
+const std::vector<OpCost>& FieldContext::op_costs() const {
+  if (!op_costs_) op_costs_ = std::make_unique<std::vector<OpCost>>(tl::op_costs(trace_));
+  return *op_costs_;
+}
+
+const ModuleCosts& FieldContext::module_costs() const {
+  if (!module_costs_) module_costs_ = std::make_unique<ModuleCosts>(tl::module_costs(trace_, op_costs()));
+  return *module_costs_;
 }
 
 const ChildIndex& FieldContext::calls_of_module() const {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost/module_costs.h"
 #include "trace/trace.h"
 
 namespace tl {
@@ -48,6 +49,10 @@ struct FieldValue {
   void set_bool(bool value) { kind = Kind::kBool, integer = value ? 1 : 0; }
   void set_integer(std::int64_t value) { kind = Kind::kInteger, integer = value; }
   void set_real(double value) { kind = Kind::kReal, real = value; }
+  void set_count(Count value) {
+    if (!value) return set_none();
+    set_integer(*value);
+  }
   /// `value` outlives the use of this.
   void set_text(std::string_view value) { kind = Kind::kString, text = value; }
   /// Use `owned` to build the text, then this.
@@ -70,6 +75,9 @@ class FieldContext {
   const ChildIndex& uses_of_param() const;
   /// module_calls of each module: begin (one more row than modules) and call.
   const ChildIndex& calls_of_module() const;
+  /// A row an Op.
+  const std::vector<OpCost>& op_costs() const;
+  const ModuleCosts& module_costs() const;
 
  private:
   const Trace& trace_;
@@ -78,6 +86,8 @@ class FieldContext {
   mutable std::unique_ptr<std::vector<std::uint32_t>> first_param_use_;
   mutable std::unique_ptr<ChildIndex> uses_of_param_;
   mutable std::unique_ptr<ChildIndex> calls_of_module_;
+  mutable std::unique_ptr<std::vector<OpCost>> op_costs_;
+  mutable std::unique_ptr<ModuleCosts> module_costs_;
 };
 
 /// One field of the rows of a table: Python TorchLens's name where it has the field.

@@ -201,6 +201,22 @@ constexpr Field kNames[] = {
        const auto size = [&](std::size_t param) { return c.trace().params.bytes[param]; };
        set_param_sum(c, r, v, size, [](std::size_t) { return true; });
      }},
+    {"flops_forward", kInteger, "FLOPs", "of the call, on slot 0; a multiply-add is two; none if unknown",
+     [](C c, std::size_t r, V v) { v.set_count(c.op_costs()[r].flops); }},
+    {"macs_forward", kInteger, "MACs", "multiply-adds of the call, on slot 0; none if unknown",
+     [](C c, std::size_t r, V v) { v.set_count(c.op_costs()[r].macs); }},
+    {"bytes_read", kInteger, "bytes", "of the distinct tensors it was given; none for views",
+     [](C c, std::size_t r, V v) { v.set_integer(c.op_costs()[r].bytes_read); }},
+    {"bytes_written", kInteger, "bytes", "of its output; none for views and uninitialised memory",
+     [](C c, std::size_t r, V v) { v.set_integer(c.op_costs()[r].bytes_written); }},
+    {"arithmetic_intensity", kReal, "FLOPs a byte",
+     "flops_forward over bytes read and written; none if either is unknown",
+     [](C c, std::size_t r, V v) {
+       const auto& cost = c.op_costs()[r];
+       const auto bytes = static_cast<double>(cost.bytes_read) + static_cast<double>(cost.bytes_written);
+       if (!cost.flops || bytes == 0) return v.set_none();
+       v.set_real(static_cast<double>(*cost.flops) / bytes);
+     }},
     {"is_compute", kBool, "", "an operation: no input, output or buffer", kind<OpKind::kOperation>},
     {"is_input", kBool, "", "handed to the model", kind<OpKind::kInput>},
     {"is_output", kBool, "", "returned by the model", kind<OpKind::kOutput>},

@@ -196,6 +196,12 @@ void collect_terms(const SelectorNode& node, std::vector<std::string>& terms) {
 
 }  // namespace
 
+std::vector<std::string> term_texts(const Selector& selector) {
+  std::vector<std::string> terms;
+  collect_terms(selector.root(), terms);
+  return terms;
+}
+
 std::string Selection::key(const Trace& trace, const Site& site) { return op_label(trace, site.op); }
 
 std::vector<SelectedRow> select_rows(const Selector& selector, const FieldContext& context, TableId table,
@@ -215,7 +221,7 @@ Selection resolve(const Selector& selector, const Trace& trace, NoMatch no_match
   const FieldContext context(trace);
   Selection selection;
   selection.selector = selector.text();
-  collect_terms(selector.root(), selection.terms);
+  selection.terms = term_texts(selector);
   for (const auto& [row, term] : select_rows(selector, context, TableId::k_ops, no_match)) {
     selection.sites.push_back({OpId{row}, term});
   }

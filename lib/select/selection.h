@@ -42,6 +42,9 @@ enum class NoMatch : std::uint8_t {
   kAllow,   ///< an empty result; keys that no record has match nothing
 };
 
+/// Canonical texts of the terms of a selector, in their order: what Site::term and SelectedRow::term index.
+std::vector<std::string> term_texts(const Selector& selector);
+
 /// Resolves a selector against a finished trace. Throws Error: kSiteNotFound where nothing matches (kRefuse); for keys
 /// and labels kLookupNotFound, kAmbiguousOpLookup, kPassOutOfRange, and kMultipassBareLabel for label("relu_1_2") of a
 /// Layer with several passes; kUnknownField and kSelectorSyntax for expressions and patterns. Linear in Ops and edges

@@ -104,6 +104,19 @@ def literal_seeds():
         put("literal", f"{i:02}", text)
 
 
+def selector_seeds():
+    clear("selector")
+    for i, text in enumerate([
+        'func("relu*") & in_module("enc")', "enc.0 | relu_1_2:last - -1", "~(a & b) - ops[1:3]", 'label("relu_1_2")',
+        'where(numel > 1e6 and dtype == "bfloat16")', "where(1 <= ndim < 4 or shape in [[2]])", 'regex("^(a|b)*$")',
+        "followed_by(preceded_by(input) & output)", 'where("x" in parents and shape == [2, 4])', 'grad("x")',
+        "buffer('*.count') | layers.recurrent", 'contains("\\"\\\\")', "(" * 70, "~" * 70, 'where(not a == (b < "c"))',
+        "where(dtype in ['f32', \"i64\"] and module == none)", '"', "where(-.5e-3 < num_params)", b"\xff | \xc3\xa4",
+        "module(alias:1)", "params[enc.weight]", "where(a < (b < c) < d)", 'regex("(?P<n>x{1000})")', "relu_1_4_raw",
+    ]):
+        put("selector", f"{i:02}", text)
+
+
 def npy_seeds():
     clear("npy")
 
@@ -417,6 +430,7 @@ def main():
     pickle_seeds()
     safetensors_seeds()
     script_seeds()
+    selector_seeds()
     zip_seeds()
     archive_seeds()
     exported_seeds()

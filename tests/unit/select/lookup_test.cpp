@@ -94,6 +94,65 @@ TEST(Lookup, Misses) {
   EXPECT_EQ(missed("relu_2").code, ErrorCode::kLookupNotFound);
 }
 
+TEST(Lookup, Collections) {
+  EXPECT_EQ(found("ops[3]"), (Found{Kind::kOp, 3}));
+  EXPECT_EQ(found("ops[-1]"), (Found{Kind::kOp, 4}));
+  EXPECT_EQ(found("-1"), (Found{Kind::kOp, 4}));
+  EXPECT_EQ(found("0"), (Found{Kind::kOp, 0}));
+  EXPECT_EQ(found("ops[relu_1_1:2]"), (Found{Kind::kOp, 2}));
+  EXPECT_EQ(found("ops[tanh_1_2]"), (Found{Kind::kOp, 3}));
+  EXPECT_EQ(found("layers[-1]"), (Found{Kind::kLayer, 3}));
+  EXPECT_EQ(found("layers['relu_1_1']"), (Found{Kind::kLayer, 1}));
+  EXPECT_EQ(found("modules[alias]"), (Found{Kind::kModule, 1}));
+  EXPECT_EQ(found("module_calls[block:2]"), (Found{Kind::kModuleCall, 2}));
+  EXPECT_EQ(found("module-calls[0]"), (Found{Kind::kModuleCall, 0}));
+  EXPECT_EQ(found("module_calls[self]"), (Found{Kind::kModuleCall, 0}));
+  EXPECT_EQ(found("params[\"block.weight\"]"), (Found{Kind::kParam, 0}));
+  EXPECT_EQ(found("buffers[0]"), (Found{Kind::kBuffer, 0}));
+  EXPECT_EQ(missed("ops[5]").code, ErrorCode::kIndexOutOfRange);
+  EXPECT_THAT(missed("-6").hint, HasSubstr("in the range -5 - 4"));
+  EXPECT_EQ(missed("conditionals[0]").code, ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(missed("ops[relu_1_1]").code, ErrorCode::kAmbiguousOpLookup);
+  EXPECT_THAT(missed("ops[relu_1_1]").note, HasSubstr("relu_1_1:1, relu_1_1:2"));
+  EXPECT_EQ(missed("module_calls[block]").code, ErrorCode::kModuleCallAmbiguous);
+  EXPECT_EQ(missed("layers[block]").code, ErrorCode::kLookupNotFound);
+  EXPECT_EQ(missed("ops[1:3]").code, ErrorCode::kAmbiguousOpLookup);
+}
+
+TEST(Lookup, APartOfALabelMustMeanOneOp) {
+  EXPECT_EQ(missed("relu").code, ErrorCode::kAmbiguousOpLookup);
+  EXPECT_THAT(missed("relu").note, HasSubstr("relu_1_1:1, relu_1_1:2"));
+}
+
+TEST(Lookup, WhereOneOpIsNeeded) {
+  static const Trace trace = made();
+  const auto op = [](const char* key) { return look_up_op(trace, key).value().value; };
+  EXPECT_EQ(op("tanh_1_2"), 3u);
+  EXPECT_EQ(op("relu_1_1:last"), 2u);
+  EXPECT_EQ(op("block:1"), 1u);
+  EXPECT_EQ(op("output"), 4u);
+  EXPECT_EQ(look_up_op(trace, "block").error().code, ErrorCode::kModuleCallAmbiguous);
+  EXPECT_EQ(look_up_op(trace, "block.weight").error().code, ErrorCode::kLookupNotFound);
+  EXPECT_EQ(look_up_op(trace, "relu_1_1").error().code, ErrorCode::kAmbiguousOpLookup);
+}
+
+TEST(Lookup, SeveralRows) {
+  static const Trace trace = made();
+  const auto rows = [](const char* key) {
+    std::vector<std::uint32_t> numbers;
+    const auto records = look_up_rows(trace, key).value();
+    for (const auto& record : records) numbers.push_back(record.row);
+    return numbers;
+  };
+  EXPECT_EQ(rows("ops[1:3]"), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(rows("ops[-2:]"), (std::vector<std::uint32_t>{3, 4}));
+  EXPECT_EQ(rows("ops[9:]"), (std::vector<std::uint32_t>{}));
+  EXPECT_EQ(rows("layers.recurrent"), (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(rows("layers.compute"), (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(rows("modules.called"), (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_FALSE(look_up_rows(trace, "layers.nonsense").ok());
+}
+
 TEST(Lookup, AnEmptyTraceHasNothing) { EXPECT_FALSE(look_up(Trace{}, "x").ok()); }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST(Selection, KeysGoThroughTheLookupOrder) {
   EXPECT_THAT(keys("ops[2:4]"), ElementsAre("linear_1_1", "relu_1_2:1"));
   EXPECT_THAT(keys("ops[-2:]"), ElementsAre("add_1_4", "output_1"));
   EXPECT_THAT(keys("layers[-2]"), ElementsAre("add_1_4"));
-  EXPECT_THAT(keys("ops.recurrent"), ElementsAre("relu_1_2:1", "relu_1_2:2"));
+  EXPECT_THAT(keys("layers.recurrent"), ElementsAre("relu_1_2:1", "relu_1_2:2"));
   EXPECT_THAT(keys("params.trainable"), ElementsAre("linear_1_1"));
   EXPECT_THAT(keys("ops.input"), ElementsAre("input_1"));
 }
