@@ -191,7 +191,8 @@ class DumpReader {
     }
     const auto& file = shards_[static_cast<std::size_t>(shard)];
     std::vector<TensorPart> parts;
-    for (const auto suffix : part_suffixes()) {
+    const bool one_part = *encoding == PayloadEncoding::kDense || *encoding == PayloadEncoding::kPairs;
+    for (const auto suffix : part_suffixes().first(one_part ? 1 : part_suffixes().size())) {
       if (auto part = file.tensor(key + std::string(suffix))) parts.push_back({std::string(suffix), std::move(*part)});
     }
     try {

@@ -19,6 +19,7 @@ constexpr JsonLimits kLineLimits = {.bytes = std::size_t{1} << 20,
                                     .unique_keys = true,
                                     .non_finite_words = true};
 constexpr std::size_t kMaxRecords = 4'000'000;
+constexpr std::int64_t kMaxStep = std::int64_t{1} << 53;
 
 /// The place in a structured output as the tracer writes it (`out`, `out[0]`, `out.key`) as a path of ours (``, `0`,
 /// `key`).
@@ -108,7 +109,8 @@ class LinesReader {
     std::unordered_set<std::string> seen;
     bool one_a_step = true;
     for (std::size_t i = 0; i < dump_.entries.size() && one_a_step; ++i) {
-      one_a_step = steps_[i] >= 0 && seen.insert(key_of(dump_.entries[i]) + '\0' + std::to_string(steps_[i])).second;
+      one_a_step = steps_[i] >= 0 && steps_[i] < kMaxStep &&
+                   seen.insert(key_of(dump_.entries[i]) + '\0' + std::to_string(steps_[i])).second;
     }
     std::unordered_map<std::string, std::int64_t> counts;
     for (std::size_t i = 0; i < dump_.entries.size(); ++i) {

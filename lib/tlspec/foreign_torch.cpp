@@ -66,7 +66,7 @@ std::optional<DumperName> parse_dumper_name(std::string_view stem) {
 
 /// `Pass00012.pt` of SGLang's forward hooks.
 std::optional<std::int64_t> parse_pass(std::string_view stem) {
-  if (!stem.starts_with("Pass") || stem.size() < 5) return std::nullopt;
+  if (!stem.starts_with("Pass") || stem.size() < 5 || stem.size() > 16) return std::nullopt;
   stem.remove_prefix(4);
   if (!std::ranges::all_of(stem, [](char c) { return c >= '0' && c <= '9'; })) return std::nullopt;
   return number_or_zero(stem);

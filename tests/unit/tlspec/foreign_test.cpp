@@ -255,6 +255,14 @@ TEST_F(FastVideo, SeveralCallsAStepAreCounted) {
   EXPECT_THAT(all_notes(dump), HasSubstr("several times a step"));
 }
 
+TEST_F(FastVideo, StepsThatAreNoneAreCountedInstead) {
+  const auto dump =
+      read_reference(write("t.jsonl", R"({"module": "a", "tensor": "out", "step": 9223372036854775807, "sum": 1})"
+                                      "\n"
+                                      R"({"module": "a", "tensor": "out", "step": -3, "sum": 1})"));
+  EXPECT_THAT(names_of(dump.entries), ElementsAre("a:1", "a:2"));
+}
+
 TEST_F(FastVideo, DamagedLinesAreNamed) {
   const std::string good = R"({"module": "a", "tensor": "out", "step": 0, "sum": 1})"
                            "\n";
