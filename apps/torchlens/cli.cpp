@@ -60,6 +60,12 @@ constexpr std::array kCommands = {
                         "torchlens diff model.pt int8.pt --input 'calib/*.safetensors' --sort worst",
             .has_json = false,
             .add_to = add_diff_command},
+    Command{.name = "finish",
+            .summary = "make a sparse recording (trace --sparse) a full one",
+            .examples = "torchlens finish run.tlspec\n"
+                        "torchlens finish run.tlspec -o full.tlspec",
+            .has_json = true,
+            .add_to = add_finish_command},
     Command{.name = "doctor",
             .summary = "say what was found of the installation and what was not",
             .examples = "torchlens doctor\ntorchlens doctor --json",

@@ -48,6 +48,7 @@ Runner add_show_command(CLI::App& app);
 Runner add_query_command(CLI::App& app);
 Runner add_recorder_command(CLI::App& app);
 Runner add_diff_command(CLI::App& app);
+Runner add_finish_command(CLI::App& app);
 Runner add_doctor_command(CLI::App& app);
 Runner add_version_command(CLI::App& app);
 

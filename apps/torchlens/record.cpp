@@ -9,6 +9,7 @@
 #include "json_output.h"
 #include "payload_glance.h"
 #include "text_format.h"
+#include "tlspec/stats_jsonl.h"
 
 namespace tl::cli {
 namespace {
@@ -234,6 +235,9 @@ class Recorder {
     }
     record["has_saved_activation"] = trace_.ops.payload[at] >= 0;
     record["values"] = payload_glance(trace_, id);
+    if (const auto row = trace_.statistics.find(at)) {
+      record["statistics"] = Json::parse(statistics_text(trace_, *row));
+    }
     if (trace_.ops.instruction[at] >= 0 && at < trace_.op_seconds.size())
       record["func_duration"] = static_cast<double>(trace_.op_seconds[at]);
   }
@@ -388,6 +392,11 @@ void print_record(Output& out, const Json& record) {
     if (value.is_array() && !is_flat(value)) {
       out.line(Style::kBold, key, "");
       for (const auto& item : value) out.line("  " + object_text(item));
+    } else if (value.is_object()) {
+      out.line(Style::kBold, key, "");
+      for (const auto& [name, item] : value.items()) {
+        out.line("  " + pad_right(name, width) + (item.is_object() ? object_text(item) : scalar_text(name, item)));
+      }
     } else {
       out.line(Style::kBold, head, value.is_array() ? list_text(key, value) : scalar_text(key, value));
     }

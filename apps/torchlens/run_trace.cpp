@@ -18,6 +18,7 @@
 #include "progress.h"
 #include "run_outputs.h"
 #include "screen.h"
+#include "sparse_report.h"
 #include "step_watch.h"
 #include "text_format.h"
 #include "tlspec/writer.h"
@@ -58,6 +59,8 @@ class TraceRun {
     const InterruptScope scope;  // until the recording is in place: from here on there is something to keep
     execute(bound);
     fill_facts(bound);
+    capture_.statistics = rules_->take_statistics();
+    if (options_.sparse) return finish_later();
     set_phase(slate_, "postprocessing");
     StepWatch watch(options_.steps, context_.out, context_.err);
     trace_ = run_pipeline(std::move(capture_), watch.observers(), {.stop_after = options_.steps.stop_after});
@@ -75,6 +78,25 @@ class TraceRun {
   }
 
  private:
+  /// What `--sparse` leaves to `torchlens finish` is all that comes after the run.
+  int finish_later() {
+    rules_->check_stop(capture_.run, capture_.events.size(), result_);
+    rules_->settle_sparse(capture_, result_);
+    auto recording = make_sparse(std::move(capture_));
+    set_phase(slate_, "writing the recording");
+    WriteOptions write_options;
+    write_options.level = plan_.level;
+    write_options.force = options_.force;
+    written_ = write_sparse(recording, plan_.output, write_options);
+    trace_ = std::move(recording.trace);
+    if (!options_.save_outputs.empty() && trace_.run.outcome.complete())
+      save_outputs(result_.outputs, options_.save_outputs);
+    note_late_interrupt();
+    report_sparse(context_, trace_, plan_.output, written_, exit_code() == 0);
+    report_error();
+    return exit_code();
+  }
+
   void load() {
     set_phase(slate_, "loading the model");
     const auto start = Clock::now();
@@ -182,6 +204,10 @@ class TraceRun {
     }
     context_.out.flush();
     print_wrote();
+    report_error();
+  }
+
+  void report_error() const {
     if (const auto code = error_code()) {
       context_.err.message(Style::kError,
                            "error[" + std::string(to_string(*code)) + "]: ", end_message(trace_.run, end()));

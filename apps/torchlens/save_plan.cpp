@@ -47,6 +47,7 @@ SavePlan plan_save(const TraceOptions& options, Level level) {
                 "leave one of the two out");
   }
   if (!options.save_budget.empty()) plan.budget_bytes = parse_bytes("--save-budget", options.save_budget);
+  if (!options.stats.empty()) plan.statistics = parse_statistics(options.stats);
   plan.stream = options.stream;
   if (plan.stream && plan.kind == SaveKind::kNone) {
     throw Error(ErrorCode::kUsage, "--stream writes values while the model runs, and none are kept",

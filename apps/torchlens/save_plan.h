@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "tensor/statistic_set.h"
 #include "tlspec/manifest.h"
 #include "trace_options.h"
 
@@ -27,6 +29,7 @@ struct SavePlan {
   std::string text = "auto";     ///< as stored in the recording: auto, sample=64, the selector
   std::size_t budget_bytes = 0;  ///< --save-budget; 0: half of the memory that is free when the run begins
   bool stream = false;
+  std::optional<StatisticSet> statistics;  ///< --stats
 };
 
 /// Throws Error: kUsage for what cannot be read or contradicts itself, kLevelConflict for a level without payloads.

@@ -7,6 +7,7 @@
 #include "engine/supervisor.h"
 #include "postprocess/pipeline.h"
 #include "run_trace.h"
+#include "sparse_report.h"
 #include "step_watch.h"
 #include "table.h"
 #include "trace_plan.h"
@@ -63,6 +64,8 @@ void add_output_options(CLI::App& app, TraceOptions& options) {
   app.add_option("--level", options.level, "portable (records and activations) or audit (records)")
       ->type_name("LEVEL")
       ->group(group);
+  app.add_flag("--sparse", options.sparse, "keep events and activations only; `torchlens finish` makes the graph later")
+      ->group(group);
   app.add_option("--save-outputs", options.save_outputs, "also write what the model returned")
       ->type_name("FILE.safetensors")
       ->group(group);
@@ -81,6 +84,11 @@ void add_value_options(CLI::App& app, TraceOptions& options) {
       ->type_name("SIZE")
       ->group(group);
   app.add_flag("--stream", options.stream, "write activations while the model runs; at most 256 MB of them wait")
+      ->group(group);
+  app.add_flag(
+         "--stats{usual}", options.stats,
+         "statistics of every value, kept or not: --stats, or --stats=LIST of abs_mean, sum, min, max, mean, std, "
+         "l2, nan, inf, zeros, denormals, argmin, argmax, histogram, all")
       ->group(group);
   app.add_flag("--dry-run", options.dry_run, "run, print what each choice of --save would take, write nothing")
       ->group(group);
@@ -152,6 +160,7 @@ int trace(const TraceOptions& options, Context& context) {
   }
   check_step_options(options.steps);
   check_summary_options(options.summary);
+  check_sparse_options(options);
   SupervisorOptions limits;
   if (!options.timeout.empty()) limits.timeout_seconds = parse_seconds("--timeout", options.timeout);
   if (!options.max_memory.empty()) limits.max_memory_bytes = parse_bytes("--max-memory", options.max_memory);

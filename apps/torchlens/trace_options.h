@@ -33,6 +33,8 @@ struct TraceOptions {
   std::string stop_after;  ///< a selector
   bool raise_on_nan = false;
   bool echo = false;
+  bool sparse = false;
+  std::string stats;  ///< names of statistics; empty: none
   std::string level = "portable";
   std::string save_outputs;  ///< FILE.safetensors
   std::string program;       ///< --model: which program of a file that holds several

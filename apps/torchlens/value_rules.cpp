@@ -45,6 +45,15 @@ ValueRules::ValueRules(const TracePlan& plan, Context& context) : plan_(plan), e
     save_selector_ = Selector::parse(save.text);
     save_text_ = save_selector_->text();
     save_policy_ = std::make_unique<LiveSelector>(*save_selector_);
+    const auto term = save_policy_->first_unsettled_term();
+    if (plan.options.sparse && term) {
+      throw Error(ErrorCode::kSparseConflict,
+                  "--save " + save_text_ + ": " + *term + " is known only of a finished recording, --sparse makes none",
+                  "leave out --sparse, or name the operation by func(\"…\"), in_module(\"…\") or where(…)");
+    }
+  }
+  if (!plan.options.dry_run && (save.statistics || save.kind == SaveKind::kAuto)) {
+    statistics_.emplace(save.statistics.value_or(kUsualStatistics));
   }
   if (plan.options.stop_after.empty()) return;
   stop_selector_ = Selector::parse(plan.options.stop_after);
@@ -79,6 +88,8 @@ void ValueRules::apply(RunRequest& request) {
     request.save.sink = sink_.get();
     request.save.queue_bytes = std::min(request.save.queue_bytes, budget_bytes_);
   }
+  if (statistics_ && save.statistics) request.observer = &*statistics_;
+  if (statistics_ && !save.statistics) request.save.when_weakened = &*statistics_;
   request.stop_after = stop_policy_.get();
   request.raise_on_nonfinite = plan_.options.raise_on_nan;
   if (plan_.options.echo) {
@@ -86,13 +97,32 @@ void ValueRules::apply(RunRequest& request) {
   }
 }
 
-void ValueRules::settle(Trace& trace, const RunResult& result) {
-  if (stop_selector_ && !result.stop_fired && trace.run.outcome.complete()) {
-    throw Error(ErrorCode::kStopNeverFired,
-                trace.run.model_file + ": --stop-after " + stop_selector_->text() + " matched none of " +
-                    counted(static_cast<std::int64_t>(trace.num_ops()), "op") + "; nothing was written",
-                "torchlens trace without it, then torchlens query on the recording, shows what there is");
+void ValueRules::check_stop(const RunInfo& run, std::size_t ops, const RunResult& result) const {
+  if (!stop_selector_ || result.stop_fired || !run.outcome.complete()) return;
+  throw Error(ErrorCode::kStopNeverFired,
+              run.model_file + ": --stop-after " + stop_selector_->text() + " matched none of " +
+                  counted(static_cast<std::int64_t>(ops), "op") + "; nothing was written",
+              "torchlens trace without it, then torchlens query on the recording, shows what there is");
+}
+
+void ValueRules::settle_sparse(Capture& capture, const RunResult& result) const {
+  if (!save_selector_) return;
+  for (const auto event : result.undecided) capture.events[event].payload = PayloadId::kNone;
+  bool any = !capture.run.outcome.complete();
+  for (std::size_t event = 0; event < capture.events.size(); ++event) {
+    any = any || capture.events[event].payload != PayloadId::kNone;
   }
+  if (any) return;
+  throw Error(ErrorCode::kSiteNotFound,
+              capture.run.model_file + ": --save " + save_text_ + " matched none of " +
+                  counted(static_cast<std::int64_t>(capture.events.size()), "op") + "; nothing was written",
+              "torchlens trace without it, then torchlens query on the recording, shows what there is");
+}
+
+StatisticsTable ValueRules::take_statistics() { return statistics_ ? statistics_->take() : StatisticsTable{}; }
+
+void ValueRules::settle(Trace& trace, const RunResult& result) {
+  check_stop(trace.run, trace.num_ops(), result);
   if (save_selector_ && !plan_.options.dry_run) drop_unselected(trace, result.undecided);
   check_finite(trace, [&](std::size_t row) -> std::optional<bool> {
     if (!sink_) return std::nullopt;

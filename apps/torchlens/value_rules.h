@@ -12,6 +12,7 @@
 #include "select/live_selector.h"
 #include "select/selector.h"
 #include "tlspec/shard_stream.h"
+#include "trace/statistics_recorder.h"
 #include "trace/trace.h"
 #include "trace_plan.h"
 
@@ -33,6 +34,13 @@ class ValueRules {
   /// After the steps: drops values that were kept only because a selector could not tell yet, and looks for NaN.
   /// Throws Error(kSiteNotFound) where --save matches nothing, kStopNeverFired where --stop-after never did.
   void settle(Trace& trace, const RunResult& result);
+  /// Throws Error(kStopNeverFired) where --stop-after never did.
+  void check_stop(const RunInfo& run, std::size_t ops, const RunResult& result) const;
+  /// Before the steps of a sparse recording: drops values that were kept only because the selector could not tell.
+  /// Throws Error(kSiteNotFound) where it took none.
+  void settle_sparse(Capture& capture, const RunResult& result) const;
+  /// The statistics that were taken.
+  StatisticsTable take_statistics();
   /// What --save was, as the recording states it.
   const std::string& save_text() const { return save_text_; }
   /// Where values went while the model ran; null without --stream.
@@ -52,6 +60,7 @@ class ValueRules {
   std::unique_ptr<LiveSelector> save_policy_;
   std::optional<Selector> stop_selector_;
   std::unique_ptr<LiveSelector> stop_policy_;
+  std::optional<StatisticsRecorder> statistics_;
   std::unique_ptr<ShardStream> stream_;
   std::unique_ptr<FiniteSink> sink_;
   std::unique_ptr<DroppingSink> dropping_;

@@ -1,7 +1,8 @@
 // Before: ops hold what ran; what the model returned is a list of leaves beside them. After: every returned tensor is a
 // row of kind output at the end of ops, in structural order, whose parent is the Op that made the value and whose
-// payload is that Op's. A returned input has the input as parent; a returned parameter has no parent and a row of
-// param_uses. The root call's range covers the outputs. Here, before anything asks what feeds an output.
+// payload is that Op's, and so are its statistics. A returned input has the input as parent; a returned parameter has
+// no parent and a row of param_uses. The root call's range covers the outputs. Here, before anything asks what feeds an
+// output.
 #include <algorithm>
 #include <utility>
 
@@ -46,6 +47,8 @@ void append_output(Trace& trace, const CaptureOutput& output, std::int32_t numbe
     trace.edges.parent.push_back(signed_row(output.op));
     trace.edges.arg.push_back(0);
     trace.edges.sub.push_back(-1);
+    if (const auto numbers = trace.statistics.find(producer))
+      trace.statistics.append_copy(row, trace.statistics, *numbers);
   } else if (output.param != ParamId::kNone) {
     trace.param_uses.op.push_back(static_cast<std::int32_t>(row));
     trace.param_uses.param.push_back(signed_row(output.param));

@@ -37,6 +37,7 @@ void move_static_tables(Trace& trace, Capture& capture) {
   trace.params = std::move(capture.params);
   trace.buffers = std::move(capture.buffers);
   trace.payload_source = std::move(capture.payloads);
+  trace.statistics = std::move(capture.statistics);
   trace.run = std::move(capture.run);
   trace.modules.num_calls.assign(std::vector<std::int32_t>(trace.modules.address.size(), 0));
   trace.buffers.num_versions.assign(std::vector<std::int32_t>(trace.buffers.address.size(), 0));

@@ -80,6 +80,10 @@ std::vector<StepContract::Digest> StepContract::digests(const Trace& trace) {
   add("flow_args", "", std::as_bytes(trace.flow_args.view()));
   add("op_seconds", "", std::as_bytes(trace.op_seconds.view()));
   add("module_call_seconds", "", std::as_bytes(trace.module_call_seconds.view()));
+  add("statistics", "op", std::as_bytes(trace.statistics.op.view()));
+  visit_statistics(trace.statistics, [&](std::string_view name, const auto& column, StatisticSet) {
+    add("statistics", name, std::as_bytes(column.view()));
+  });
   add("graph_shape_hash", "", std::as_bytes(std::span(trace.graph_shape_hash)));
   const std::uint8_t finished = trace.finished ? 1 : 0;
   add("finished", "", std::as_bytes(std::span(&finished, 1)));

@@ -11,7 +11,8 @@ namespace tl {
 namespace {
 
 constexpr std::uint32_t kGiven = kCaptureEvents | kCaptureOutputs;
-constexpr std::uint32_t kOpTables = kOpRows | kOpFlags | kEdgeRows | kArgWords | kParamUses | kPayloadOfOp;
+constexpr std::uint32_t kOpTables =
+    kOpRows | kOpFlags | kEdgeRows | kArgWords | kParamUses | kPayloadOfOp | kStatistics;
 constexpr std::uint32_t kRangesOverOps = kCallRows | kBranchRows | kLoopRows | kFlowRows;
 
 constexpr std::array kSteps = {
@@ -96,6 +97,22 @@ constexpr bool reads_are_written(const std::array<Step, kCount>& steps) {
 }
 static_assert(reads_are_written(kSteps), "a step reads a column that no earlier step wrote");
 
+/// Steps that a sparse recording has behind it: those that read the Capture.
+constexpr std::size_t kSparseSteps = 2;
+static_assert(std::ranges::none_of(std::span(kSteps).subspan(kSparseSteps),
+                                   [](const Step& step) { return (step.reads & kGiven) != 0; }),
+              "a step that reads the Capture comes too late for sparse recordings");
+
+void run_steps(std::span<const Step> steps, StepContext& context, std::span<StepObserver* const> observers,
+               const Step* last) {
+  for (const auto& step : steps) {
+    for (auto* observer : observers) observer->before(step, context.trace);
+    step.run(context);
+    for (auto* observer : observers) observer->after(step, context.trace);
+    if (&step == last) break;
+  }
+}
+
 }  // namespace
 
 std::span<const Step> pipeline_steps() { return kSteps; }
@@ -110,16 +127,32 @@ const Step& find_step(std::string_view name) {
               near.empty() ? "--list-steps shows them" : "did you mean `" + near[0] + "`?");
 }
 
+SparseRecording make_sparse(Capture&& capture) {
+  SparseRecording recording;
+  StepContext context{recording.trace, capture};
+  for (const auto& step : std::span(kSteps).first(kSparseSteps)) step.run(context);
+  recording.event_shapes = recording.trace.shapes.size();
+  settle_payloads(context);
+  return recording;
+}
+
+Trace finish_sparse(SparseRecording&& recording, std::span<StepObserver* const> observers) {
+  auto trace = std::move(recording.trace);
+  // As if the payloads had not been settled: their rows and what they added to the pool are made again, in the order of
+  // the Ops that stay.
+  trace.payloads = {};
+  trace.shapes.truncate(recording.event_shapes);
+  Capture capture;
+  StepContext context{trace, capture};
+  run_steps(std::span(kSteps).subspan(kSparseSteps), context, observers, nullptr);
+  return trace;
+}
+
 Trace run_pipeline(Capture&& capture, std::span<StepObserver* const> observers, const PipelineOptions& options) {
   const auto* last = options.stop_after.empty() ? nullptr : &find_step(options.stop_after);
   Trace trace;
   StepContext context{trace, capture};
-  for (const auto& step : kSteps) {
-    for (auto* observer : observers) observer->before(step, trace);
-    step.run(context);
-    for (auto* observer : observers) observer->after(step, trace);
-    if (&step == last) break;
-  }
+  run_steps(kSteps, context, observers, last);
   return trace;
 }
 

@@ -6,6 +6,7 @@
 
 #include "postprocess/step.h"
 #include "trace/capture.h"
+#include "trace/sparse_recording.h"
 #include "trace/trace.h"
 
 namespace tl {
@@ -18,6 +19,13 @@ struct PipelineOptions {
 std::span<const Step> pipeline_steps();
 /// The step of that name. Throws Error(kUsage) with the nearest names if there is none.
 const Step& find_step(std::string_view name);
+
+/// Takes the first steps alone, up to add-output-nodes, and settles the payloads.
+SparseRecording make_sparse(Capture&& capture);
+
+/// Takes the other steps: the Trace that run_pipeline would have made of the Capture. The columns own their rows; the
+/// payload source of the recording counts in rows of payloads.
+Trace finish_sparse(SparseRecording&& recording, std::span<StepObserver* const> observers = {});
 
 /// Turns what a run recorded into a Trace. The observers see every step, in the order given.
 Trace run_pipeline(Capture&& capture, std::span<StepObserver* const> observers = {},

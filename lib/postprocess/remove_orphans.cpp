@@ -86,6 +86,7 @@ class Compaction {
     visit_ops(trace_.ops,
               [&](std::string_view, auto& column, std::string_view, std::string_view) { close_up(column); });
     if (!trace_.op_seconds.empty()) close_up(trace_.op_seconds);
+    move_statistics();
   }
 
  private:
@@ -146,6 +147,17 @@ class Compaction {
     trace_.param_uses.op.refresh();
     trace_.param_uses.param.refresh();
     trace_.param_uses.arg.refresh();
+  }
+
+  /// Statistics of the Ops that stay.
+  void move_statistics() {
+    StatisticsTable moved;
+    moved.taken = trace_.statistics.taken;
+    for (std::size_t row = 0; row < trace_.statistics.size(); ++row) {
+      const auto op = reference(trace_.statistics.op[row]);
+      if (op >= 0) moved.append_copy(static_cast<std::size_t>(op), trace_.statistics, row);
+    }
+    trace_.statistics = std::move(moved);
   }
 
   void move_ranges() {

@@ -27,6 +27,7 @@ ColumnGroup column_group(std::string_view table, std::string_view field) {
   if (table == "flow") return kFlowRows;
   if (table == "op_seconds" || table == "module_call_seconds") return kTimes;
   if (table == "payloads") return kPayloadRows;
+  if (table == "statistics") return kStatistics;
   if (table == "buffers" && (field == "num_versions" || field == "last_op")) return kBufferVersions;
   if (field == "type_num" || field == "total_num") return kLabels;
   if (table == "layers" || table == "layer_ops") return kPasses;

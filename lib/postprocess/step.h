@@ -36,10 +36,11 @@ enum ColumnGroup : std::uint32_t {
   kModuleCounts = 1u << 21,    ///< modules.num_calls
   kGraphHash = 1u << 22,
   kFinished = 1u << 23,
+  kStatistics = 1u << 24,  ///< statistics
 };
 
 /// The group of a column of columns.def, or of the members of Trace that are no tables: args, flow_args, op_seconds,
-/// module_call_seconds, graph_shape_hash, run, finished (with an empty field).
+/// module_call_seconds, statistics, graph_shape_hash, run, finished (with an empty field).
 ColumnGroup column_group(std::string_view table, std::string_view field);
 
 /// What a step works on.

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "core/error.h"
-#include "tensor/vector_clones.h"
+#include "tensor/block_kernels.h"
 
 namespace tl {
 namespace {
@@ -79,36 +79,6 @@ inline float widen_f16(std::uint16_t bits) {
   return std::bit_cast<float>(sign | (exponent == 0 ? subnormal : normal));
 }
 
-/// As widen_f16 for `count` values, kF16Lanes at a time: vector types, as GCC keeps the loop over the scalar form
-/// scalar.
-TL_VECTOR_CLONES void widen_f16_each(const std::byte* packed, float* values, std::size_t count) {
-  constexpr std::size_t kF16Lanes = 8;
-  using Bits __attribute__((vector_size(kF16Lanes * 4))) = std::int32_t;
-  using Floats __attribute__((vector_size(kF16Lanes * 4))) = float;
-  constexpr std::int32_t kRebias = 112 << 23;
-  const Bits smallest_normal = Bits{} + (113 << 23);
-  std::size_t i = 0;
-  for (; i + kF16Lanes <= count; i += kF16Lanes) {
-    std::array<std::uint16_t, kF16Lanes> codes;
-    std::memcpy(codes.data(), packed + i * 2, sizeof(codes));
-    Bits bits;
-    for (std::size_t lane = 0; lane < kF16Lanes; ++lane) bits[lane] = codes[lane];
-    const Bits magnitude = (bits & 0x7fff) << 13;
-    const Bits exponent = bits & 0x7c00;
-    const auto subnormal = reinterpret_cast<Bits>(reinterpret_cast<Floats>(magnitude + smallest_normal) -
-                                                  reinterpret_cast<Floats>(smallest_normal));
-    const Bits normal = magnitude + kRebias + ((exponent == 0x7c00) & kRebias);
-    const Bits sign = (bits & 0x8000) << 16;
-    const Bits widened = sign | (exponent == 0 ? subnormal : normal);
-    std::memcpy(values + i, &widened, sizeof(widened));
-  }
-  for (; i < count; ++i) {
-    std::uint16_t code;
-    std::memcpy(&code, packed + i * 2, 2);
-    values[i] = widen_f16(code);
-  }
-}
-
 template <typename Stored, typename Value, typename Convert>
 void convert_each(std::span<const std::byte> packed, std::span<Value> values, Convert convert) {
   const std::byte* source = packed.data();
@@ -164,16 +134,20 @@ bool decode_narrow(DType dtype, std::span<const std::byte> packed, std::span<Val
       return true;
     case kF16:
       if constexpr (std::is_same_v<Value, float>) {
-        widen_f16_each(packed.data(), values.data(), values.size());
+        float_kernels().widen_f16(packed.data(), values.data(), values.size());
       } else {
         convert_each<std::uint16_t>(packed, values,
                                     [](std::uint16_t bits) { return static_cast<Value>(widen_f16(bits)); });
       }
       return true;
     case kBF16:
-      convert_each<std::uint16_t>(packed, values, [](std::uint16_t bits) {
-        return static_cast<Value>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
-      });
+      if constexpr (std::is_same_v<Value, float>) {
+        float_kernels().widen_bf16(packed.data(), values.data(), values.size());
+      } else {
+        convert_each<std::uint16_t>(packed, values, [](std::uint16_t bits) {
+          return static_cast<Value>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+        });
+      }
       return true;
     case kF32:
       cast_each<float>(packed, values);

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
+#include "tensor/block_kernels.h"
 #include "tensor/decode.h"
 #include "tensor/strided_copy.h"
-#include "tensor/vector_clones.h"
 
 namespace tl {
 namespace {
@@ -17,96 +21,80 @@ namespace {
 constexpr std::size_t kBlock = 1024;
 /// Elements copied at once out of a tensor with gaps.
 constexpr std::int64_t kCopied = 32 * static_cast<std::int64_t>(kBlock);
-constexpr std::size_t kLanes = 8;
 
-template <typename T>
-struct BlockSums {
-  T min = std::numeric_limits<T>::infinity();
-  T max = -std::numeric_limits<T>::infinity();
-  double sum = 0;
-  double abs_sum = 0;
-  double sum_sq = 0;
-  std::int64_t zeros = 0;
+constexpr StatisticSet kNeedsSums = kStatAbsMean | kStatSum | kStatMean | kStatStd;
+constexpr StatisticSet kNeedsExtremes = kStatMin | kStatMax | kStatArgmin | kStatArgmax;
+constexpr StatisticSet kNeedsCounts = kStatZeros | kStatDenormals;
+
+/// The smallest normal magnitude of a dtype; 0 where it has no denormal numbers.
+double smallest_normal(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+    case DType::kC32:
+    case DType::kF8E5M2:
+      return 0x1p-14;
+    case DType::kBF16:
+    case DType::kF32:
+    case DType::kC64:
+      return 0x1p-126;
+    case DType::kF64:
+    case DType::kC128:
+      return 0x1p-1022;
+    case DType::kF8E4M3:
+      return 0x1p-6;
+    case DType::kF8E5M2FNUZ:
+      return 0x1p-15;
+    case DType::kF8E4M3FNUZ:
+      return 0x1p-7;
+    default:  // F8E8M0 has neither zero nor denormals, integers have no denormals
+      return 0;
+  }
+}
+
+const BlockKernels<float>& kernels_of(float) {
+  static const BlockKernels<float>& kernels = float_kernels();
+  return kernels;
+}
+const BlockKernels<double>& kernels_of(double) {
+  static const BlockKernels<double>& kernels = double_kernels();
+  return kernels;
+}
+
+/// Counts elements by sign and power of two. Four tables, so that equal neighbours do not wait for each other.
+class Histogram {
+ public:
+  void add(std::span<const float> values) { add_each<std::uint32_t, 23>(values); }
+  void add(std::span<const double> values) { add_each<std::uint64_t, 52>(values); }
+
+  std::vector<HistogramBin> bins() const {
+    std::vector<HistogramBin> result;
+    for (int code = -kHistogramMost; code <= kHistogramMost; ++code) {
+      std::int64_t count = 0;
+      for (const auto& table : tables_) count += table[static_cast<std::size_t>(code + kHistogramMost)];
+      if (count != 0) result.push_back({static_cast<std::int16_t>(code), count});
+    }
+    return result;
+  }
+
+ private:
+  template <typename Bits, int kMantissa, typename T>
+  void add_each(std::span<const T> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) ++tables_[i % 4][slot_of<Bits, kMantissa>(values[i])];
+  }
+
+  template <typename Bits, int kMantissa, typename T>
+  static std::size_t slot_of(T value) {
+    constexpr int kWidth = static_cast<int>(sizeof(Bits)) * 8;
+    constexpr int kExponentBias = (1 << (kWidth - 2 - kMantissa)) - 1;
+    const auto bits = std::bit_cast<Bits>(value);
+    const auto magnitude = static_cast<Bits>(bits << 1) >> 1;
+    const int exponent = static_cast<int>(magnitude >> kMantissa) - kExponentBias;
+    const int code = magnitude == 0 ? 0 : std::clamp(exponent, -127, 128) + kHistogramBias;
+    return static_cast<std::size_t>(kHistogramMost + (bits >> (kWidth - 1) != 0 ? -code : code));
+  }
+
+  std::array<std::array<std::int64_t, 2 * kHistogramMost + 1>, 4> tables_{};
 };
-
-template <typename T>
-void add_value(BlockSums<T>& sums, T value) {
-  const auto wide = static_cast<double>(value);
-  sums.sum += wide;
-  sums.abs_sum += std::fabs(wide);
-  sums.sum_sq += wide * wide;
-  sums.min = value < sums.min ? value : sums.min;
-  sums.max = value > sums.max ? value : sums.max;
-  sums.zeros += value == T{0} ? 1 : 0;
-}
-
-/// Independent accumulators per lane, which the compiler keeps in vector registers.
-template <typename T>
-[[gnu::always_inline]] inline BlockSums<T> sum_lanes(std::span<const T> values) {
-  using Count = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  std::array<double, kLanes> sum{};
-  std::array<double, kLanes> abs_sum{};
-  std::array<double, kLanes> sum_sq{};
-  std::array<Count, kLanes> zeros{};
-  std::array<T, kLanes> low;
-  std::array<T, kLanes> high;
-  BlockSums<T> total;
-  low.fill(total.min);
-  high.fill(total.max);
-  const std::size_t whole = values.size() - values.size() % kLanes;
-  const T* value = values.data();
-  for (std::size_t i = 0; i < whole; i += kLanes, value += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const T x = value[lane];
-      const auto wide = static_cast<double>(x);
-      sum[lane] += wide;
-      abs_sum[lane] += std::fabs(wide);
-      sum_sq[lane] += wide * wide;
-      low[lane] = x < low[lane] ? x : low[lane];
-      high[lane] = x > high[lane] ? x : high[lane];
-      zeros[lane] += x == T{0} ? 1 : 0;
-    }
-  }
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    total.sum += sum[lane];
-    total.abs_sum += abs_sum[lane];
-    total.sum_sq += sum_sq[lane];
-    total.zeros += zeros[lane];
-    total.min = std::min(total.min, low[lane]);
-    total.max = std::max(total.max, high[lane]);
-  }
-  for (std::size_t i = whole; i < values.size(); ++i) add_value(total, values[i]);
-  return total;
-}
-
-template <typename T>
-[[gnu::always_inline]] inline double deviate_lanes(std::span<const T> values, double mean) {
-  std::array<double, kLanes> sum{};
-  const std::size_t whole = values.size() - values.size() % kLanes;
-  const T* value = values.data();
-  for (std::size_t i = 0; i < whole; i += kLanes, value += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double deviation = static_cast<double>(value[lane]) - mean;
-      sum[lane] += deviation * deviation;
-    }
-  }
-  double total = 0;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) total += sum[lane];
-  for (std::size_t i = whole; i < values.size(); ++i) {
-    const double deviation = static_cast<double>(values[i]) - mean;
-    total += deviation * deviation;
-  }
-  return total;
-}
-
-TL_VECTOR_CLONES BlockSums<float> sum_block(std::span<const float> values) { return sum_lanes(values); }
-TL_VECTOR_CLONES BlockSums<double> sum_block(std::span<const double> values) { return sum_lanes(values); }
-TL_VECTOR_CLONES double squared_deviations(std::span<const float> values, double mean) {
-  return deviate_lanes(values, mean);
-}
-TL_VECTOR_CLONES double squared_deviations(std::span<const double> values, double mean) {
-  return deviate_lanes(values, mean);
-}
 
 /// Moves the finite values to `finite` and counts the others.
 template <typename T>
@@ -129,38 +117,99 @@ std::int64_t index_of(std::span<const T> values, T value) {
   return std::ranges::find(values, value) - values.begin();
 }
 
-/// Adds a block of at most kBlock elements, the first of which has row-major index `begin`.
+/// Statistics of one tensor, block by block; T is float or double.
 template <typename T>
-void add_block(TensorStats& stats, std::int64_t begin, std::span<const T> block) {
-  const bool empty_before = !stats.has_finite();
-  const auto finite_before = static_cast<double>(stats.finite());
-  std::array<T, kBlock> compacted;
-  std::span<const T> values = block;
-  BlockSums<T> sums = sum_block(values);
-  if (!std::isfinite(sums.sum_sq)) {
-    values = count_nonfinite(block, std::span<T>(compacted), stats);
-    sums = sum_block(values);
+class Accumulator {
+ public:
+  Accumulator(DType dtype, StatisticSet wanted)
+      : wanted_(wanted),
+        may_be_nonfinite_(is_floating(dtype) || is_complex(dtype)),
+        // Where there are no denormals, only zeros are below the threshold.
+        threshold_(std::max(static_cast<T>(smallest_normal(dtype)), std::numeric_limits<T>::denorm_min())) {
+    if ((wanted & kStatHistogram) != 0) histogram_.emplace();
   }
-  stats.numel += static_cast<std::int64_t>(block.size());
-  if (values.empty()) return;
 
-  const auto count = static_cast<double>(values.size());
-  const double mean = sums.sum / count;
-  const double shift = empty_before ? 0 : mean - stats.sum / finite_before;
-  stats.sum_sq_dev +=
-      squared_deviations(values, mean) + shift * shift * (finite_before * count / (finite_before + count));
-  stats.sum += sums.sum;
-  stats.abs_sum += sums.abs_sum;
-  stats.sum_sq += sums.sum_sq;
-  stats.zeros += sums.zeros;
-  if (empty_before || static_cast<double>(sums.min) < stats.min) {
-    stats.argmin = begin + index_of(block, sums.min);
-    stats.min = static_cast<double>(sums.min);
+  /// Adds a block of at most kBlock elements, the first of which has row-major index `begin`.
+  void add(std::int64_t begin, std::span<const T> block) {
+    std::array<T, kBlock> compacted;
+    std::span<const T> values = block;
+    if (may_be_nonfinite_ && kernels_.has_nonfinite(block.data(), block.size())) {
+      values = count_nonfinite(block, std::span<T>(compacted), stats_);
+    }
+    stats_.numel += static_cast<std::int64_t>(block.size());
+    if (values.empty()) return;
+    const bool first = finite_ == 0;
+    if ((wanted_ & (kNeedsSums | kStatL2)) != 0) add_moments(values);
+    if ((wanted_ & kNeedsExtremes) != 0) add_extremes(begin, block, values, first);
+    if ((wanted_ & kNeedsCounts) != 0) add_counts(values);
+    if (histogram_) histogram_->add(values);
+    finite_ += static_cast<std::int64_t>(values.size());
   }
-  if (empty_before || static_cast<double>(sums.max) > stats.max) {
-    stats.argmax = begin + index_of(block, sums.max);
-    stats.max = static_cast<double>(sums.max);
+
+  TensorStats finish() {
+    if (histogram_) stats_.histogram = histogram_->bins();
+    stats_.min += 0.0;  // -0 becomes +0: which of the two came first is no fact of the set of values
+    stats_.max += 0.0;
+    return std::move(stats_);
   }
+
+ private:
+  BlockMoments moments_of(std::span<const T> values) const {
+    if ((wanted_ & kStatL2) == 0) return kernels_.sums(values.data(), values.size());
+    if ((wanted_ & kNeedsSums) == 0) return kernels_.squares(values.data(), values.size());
+    return kernels_.sums_and_squares(values.data(), values.size());
+  }
+
+  /// Deviations by blocks: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample
+  /// variances, 1979.
+  void add_moments(std::span<const T> values) {
+    const auto block = moments_of(values);
+    if ((wanted_ & kStatStd) != 0) {
+      const auto before = static_cast<double>(finite_);
+      const auto count = static_cast<double>(values.size());
+      const double mean = block.sum / count;
+      const double shift = finite_ == 0 ? 0 : mean - stats_.sum / before;
+      stats_.sum_sq_dev += kernels_.squared_deviations(values.data(), values.size(), mean) +
+                           shift * shift * (before * count / (before + count));
+    }
+    stats_.sum += block.sum;
+    stats_.abs_sum += block.abs_sum;
+    stats_.sum_sq += block.sum_sq;
+  }
+
+  void add_extremes(std::int64_t begin, std::span<const T> block, std::span<const T> values, bool first) {
+    const auto found = kernels_.extremes(values.data(), values.size());
+    if (first || static_cast<double>(found.min) < stats_.min) {
+      stats_.argmin = begin + index_of(block, found.min);
+      stats_.min = static_cast<double>(found.min);
+    }
+    if (first || static_cast<double>(found.max) > stats_.max) {
+      stats_.argmax = begin + index_of(block, found.max);
+      stats_.max = static_cast<double>(found.max);
+    }
+  }
+
+  void add_counts(std::span<const T> values) {
+    const auto found = kernels_.counts(values.data(), values.size(), threshold_);
+    stats_.zeros += found.zeros;
+    stats_.denormals += found.small - found.zeros;
+  }
+
+  StatisticSet wanted_;
+  bool may_be_nonfinite_;
+  T threshold_;
+  const BlockKernels<T>& kernels_ = kernels_of(T{});
+  std::int64_t finite_ = 0;
+  TensorStats stats_;
+  std::optional<Histogram> histogram_;
+};
+
+/// The elements as T where they lie as such, aligned and in order; else empty.
+template <typename T>
+std::span<const T> stored_values(DType dtype, std::span<const std::byte> packed) {
+  constexpr DType kStored = sizeof(T) == 4 ? DType::kF32 : DType::kF64;
+  if (dtype != kStored || reinterpret_cast<std::uintptr_t>(packed.data()) % alignof(T) != 0) return {};
+  return {reinterpret_cast<const T*>(packed.data()), packed.size() / sizeof(T)};
 }
 
 /// Calls visit(begin, values) for the elements of `tensor`, decoded by `decode`, in blocks of kBlock.
@@ -169,14 +218,53 @@ void for_each_decoded_block(const HostTensor& tensor, Decode decode, Visit visit
   const std::size_t item = item_bytes(tensor.dtype);
   std::array<T, kBlock> values;
   for_each_packed_block(tensor, kCopied, [&](std::int64_t begin, std::span<const std::byte> packed) {
+    auto stored = stored_values<T>(tensor.dtype, packed);
+    const bool in_place = !stored.empty();
     while (!packed.empty()) {
       const std::size_t count = std::min(kBlock, packed.size() / item);
-      decode(tensor.dtype, packed, std::span(values).first(count));
-      visit(begin, std::span<const T>(values).first(count));
+      if (in_place) {
+        visit(begin, stored.first(count));
+        stored = stored.subspan(count);
+      } else {
+        decode(tensor.dtype, packed, std::span(values).first(count));
+        visit(begin, std::span<const T>(values).first(count));
+      }
       packed = packed.subspan(count * item);
       begin += static_cast<std::int64_t>(count);
     }
   });
+}
+
+/// Replaces the extremes of 64-bit integers, which double rounds, by exact ones.
+template <typename Integer>
+void add_exact_extremes(const HostTensor& tensor, TensorStats& stats) {
+  std::array<Integer, kBlock> block;
+  Integer least = 0;
+  Integer most = 0;
+  stats.argmin = stats.argmax = -1;
+  for_each_packed_block(tensor, kBlock, [&](std::int64_t begin, std::span<const std::byte> packed) {
+    std::memcpy(block.data(), packed.data(), packed.size());
+    const auto values = std::span<const Integer>(block).first(packed.size() / sizeof(Integer));
+    const auto [low, high] = std::ranges::minmax(values);
+    if (stats.argmin < 0 || low < least) {
+      least = low;
+      stats.argmin = begin + index_of(values, low);
+    }
+    if (stats.argmax < 0 || high > most) {
+      most = high;
+      stats.argmax = begin + index_of(values, high);
+    }
+  });
+  stats.exact_min = static_cast<std::int64_t>(least);
+  stats.exact_max = static_cast<std::int64_t>(most);
+}
+
+template <typename T, typename Decode>
+TensorStats accumulate(const HostTensor& tensor, Decode decode, StatisticSet wanted) {
+  Accumulator<T> accumulator(tensor.dtype, wanted);
+  for_each_decoded_block<T>(tensor, decode,
+                            [&](std::int64_t begin, std::span<const T> values) { accumulator.add(begin, values); });
+  return accumulator.finish();
 }
 
 double ratio(double sum, std::int64_t count) {
@@ -190,17 +278,11 @@ double TensorStats::abs_mean() const { return ratio(abs_sum, finite()); }
 double TensorStats::stddev() const { return std::sqrt(ratio(sum_sq_dev, finite())); }
 double TensorStats::l2() const { return std::sqrt(sum_sq); }
 
-TensorStats compute_stats(const HostTensor& tensor) {
-  TensorStats stats;
-  if (exact_in_float(tensor.dtype)) {
-    for_each_decoded_block<float>(tensor, decode_floats, [&](std::int64_t begin, std::span<const float> values) {
-      add_block(stats, begin, values);
-    });
-  } else {
-    for_each_decoded_block<double>(tensor, decode_doubles, [&](std::int64_t begin, std::span<const double> values) {
-      add_block(stats, begin, values);
-    });
-  }
+TensorStats compute_stats(const HostTensor& tensor, StatisticSet wanted) {
+  if (exact_in_float(tensor.dtype)) return accumulate<float>(tensor, decode_floats, wanted);
+  auto stats = accumulate<double>(tensor, decode_doubles, wanted);
+  if ((wanted & kNeedsExtremes) != 0 && tensor.dtype == DType::kI64) add_exact_extremes<std::int64_t>(tensor, stats);
+  if ((wanted & kNeedsExtremes) != 0 && tensor.dtype == DType::kU64) add_exact_extremes<std::uint64_t>(tensor, stats);
   return stats;
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::array kKindNames = {std::string_view("trace"), std::string_view("sparse")};
 constexpr std::array kLevelNames = {std::string_view("portable"), std::string_view("audit")};
 
 Json number(double value) { return Json(json_from_double(value)); }
@@ -104,6 +105,8 @@ Json make_health(const Health& health) {
 
 }  // namespace
 
+std::string_view to_string(RecordingKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+
 std::string_view to_string(Level level) { return kLevelNames[static_cast<std::size_t>(level)]; }
 
 std::optional<Level> level_from_name(std::string_view name) {
@@ -126,11 +129,11 @@ std::string shard_name(std::int64_t shard) {
 std::string format_manifest(const Manifest& manifest) {
   Json counts = Json::object();
   for (const auto& [name, rows] : manifest.counts) counts[name] = rows;
-  const Json document{
+  Json document{
       {"format", kTlspecFormat},
       {"version", manifest.version},
       {"producer", Json{{"name", manifest.producer_name}, {"version", manifest.producer_version}}},
-      {"kind", "trace"},
+      {"kind", to_string(manifest.kind)},
       {"level", to_string(manifest.level)},
       {"model", make_model(manifest.run)},
       {"run", make_run(manifest.run, manifest.files)},
@@ -140,8 +143,9 @@ std::string format_manifest(const Manifest& manifest) {
       {"health", make_health(manifest.run.health)},
       {"counts", counts},
       {"graph_shape_hash", manifest.graph_shape_hash},
-      {"files", make_files(manifest.files, false)},
   };
+  if (manifest.kind == RecordingKind::kSparse) document["event_shapes"] = manifest.event_shapes;
+  document["files"] = make_files(manifest.files, false);
   return json_text(document, JsonStyle::kFile);
 }
 

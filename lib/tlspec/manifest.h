@@ -19,6 +19,8 @@ inline constexpr std::int64_t kTlspecVersion = 1;
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kColumnsFile = "columns.safetensors";
 inline constexpr const char* kTimingFile = "timing.safetensors";
+inline constexpr const char* kStatisticsFile = "statistics.safetensors";
+inline constexpr const char* kStatsLinesFile = "stats.jsonl";
 
 /// How much a `.tlspec` holds.
 enum class Level : std::uint8_t {
@@ -29,6 +31,14 @@ enum class Level : std::uint8_t {
 std::string_view to_string(Level level);
 /// The level of that name; nullopt if there is none.
 std::optional<Level> level_from_name(std::string_view name);
+
+/// What a `.tlspec` is.
+enum class RecordingKind : std::uint8_t {
+  kTrace = 0,
+  kSparse = 1,  ///< events and payloads of which `torchlens finish` makes a trace
+};
+
+std::string_view to_string(RecordingKind kind);
 
 /// One file beside manifest.json.
 struct ManifestFile {
@@ -43,12 +53,14 @@ struct Manifest {
   std::string producer_name;
   std::string producer_version;
   std::int64_t version = kTlspecVersion;
+  RecordingKind kind = RecordingKind::kTrace;
   Level level = Level::kPortable;
   RunInfo run;
   std::optional<bool> capture_verified;  ///< nullopt: unknown
   std::string capture_verification_reason;
   std::vector<std::pair<std::string, std::int64_t>> counts;  ///< rows of every table and pool
-  std::string graph_shape_hash;
+  std::string graph_shape_hash;                              ///< empty of a sparse recording
+  std::int64_t event_shapes = 0;    ///< of a sparse recording: shapes of the pool that events refer to
   std::vector<ManifestFile> files;  ///< stable ones first, then volatile ones
 
   const ManifestFile* find_file(std::string_view name) const;

@@ -160,7 +160,7 @@ void check_identity(const JsonObject& root, const std::string& shown_name) {
     throw Error(ErrorCode::kUnsupportedKind, shown_name + ": was made by torchlens recorder and has no Ops",
                 "torchlens show FILE and torchlens diff read it");
   }
-  if (kind != "trace") {
+  if (kind != to_string(RecordingKind::kTrace) && kind != to_string(RecordingKind::kSparse)) {
     throw Error(ErrorCode::kUnsupportedKind,
                 shown_name + ": holds a " + elide(escape_for_terminal(kind), 40) + ", this build reads traces");
   }
@@ -215,6 +215,8 @@ Manifest parse_manifest(std::string_view text, const std::string& shown_name) {
   manifest.producer_name = producer.string("name");
   manifest.producer_version = producer.string("version");
   manifest.version = root.integer("version");
+  const bool sparse = root.string("kind") == to_string(RecordingKind::kSparse);
+  manifest.kind = sparse ? RecordingKind::kSparse : RecordingKind::kTrace;
   manifest.level = *level_from_name(root.string("level"));
   manifest.run = read_run(root);
   manifest.capture_verified = root.optional_boolean("capture_verified");
@@ -227,6 +229,7 @@ Manifest parse_manifest(std::string_view text, const std::string& shown_name) {
   const auto counts = root.object("counts");
   for (const auto& name : counts.keys()) manifest.counts.emplace_back(name, counts.integer(name.c_str()));
   manifest.graph_shape_hash = root.string("graph_shape_hash");
+  manifest.event_shapes = root.integer("event_shapes");
   read_files(root, false, shown_name, manifest);
   read_files(root.object("run").object("volatile"), true, shown_name, manifest);
   check_unique(manifest.files, shown_name);

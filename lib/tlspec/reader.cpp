@@ -13,6 +13,8 @@
 #include "tlspec/column_file.h"
 #include "tlspec/manifest.h"
 #include "tlspec/mapped_payloads.h"
+#include "tlspec/sparse_checks.h"
+#include "tlspec/statistics_file.h"
 #include "trace/invariants.h"
 
 namespace tl {
@@ -56,7 +58,7 @@ constexpr std::int64_t kAlwaysHashed = 16 << 20;
 /// The digests of all files, or of the tables alone where they are small enough to hash at every look.
 void check_digests(const fs::path& directory, const Manifest& manifest, bool all) {
   for (const auto& file : manifest.files) {
-    const bool table = file.name == kColumnsFile || file.name == kTimingFile;
+    const bool table = file.name == kColumnsFile || file.name == kTimingFile || file.name == kStatisticsFile;
     if (!all && (!table || file.bytes > kAlwaysHashed)) continue;
     const auto mapped = MappedFile::open(directory / file.name);
     const auto digest = digest_hex(mapped->bytes());
@@ -101,10 +103,14 @@ void check_shards(const fs::path& columns, const PayloadsTable& payloads, std::s
   }
 }
 
-}  // namespace
+/// What every kind of recording has in common, read and checked.
+struct Opened {
+  Manifest manifest;
+  Trace trace;
+  std::size_t shards = 0;
+};
 
-Trace read_tlspec(const fs::path& directory, const ReadOptions& options) {
-  auto manifest = read_manifest(directory);
+Opened open_recording(const fs::path& directory, Manifest manifest, const ReadOptions& options) {
   const auto columns = directory / kColumnsFile;
   if (manifest.find_file(kColumnsFile) == nullptr) {
     damaged(directory / kManifestFile, std::string("does not list ") + kColumnsFile);
@@ -113,28 +119,78 @@ Trace read_tlspec(const fs::path& directory, const ReadOptions& options) {
   check_no_others(directory, manifest);
   check_digests(directory, manifest, options.verify_digests);
 
-  Trace trace;
+  Opened opened;
+  auto& trace = opened.trace;
   read_columns(columns, trace);
   if (manifest.find_file(kTimingFile) != nullptr) read_timing(directory / kTimingFile, trace);
   check_counts(directory, manifest, trace);
-  check_columns(trace, ErrorCode::kFileDamaged, columns.string());
-  const auto shards = count_shards(manifest);
-  check_shards(columns, trace.payloads, shards);
-
-  const bool portable = manifest.level == Level::kPortable;
-  if (options.payloads && portable) {
-    Trace labels;  // the source outlives moves of the trace, so it has views of its own
-    if (!trace.payloads.first_op.empty()) read_columns(columns, labels);
-    trace.payload_source = std::make_shared<const MappedPayloads>(directory, std::move(labels), shards);
-    for (std::uint32_t row = 0; options.verify_digests && row < trace.payload_source->size(); ++row) {
-      static_cast<void>(trace.payload_source->tensor(PayloadId{row}));
-    }
+  check_columns(trace, ErrorCode::kFileDamaged, columns.string(), manifest.kind == RecordingKind::kSparse);
+  if (options.statistics && manifest.find_file(kStatisticsFile) != nullptr) {
+    read_statistics(directory / kStatisticsFile, trace);
   }
+  opened.shards = count_shards(manifest);
+  check_shards(columns, trace.payloads, opened.shards);
   trace.run = std::move(manifest.run);
   trace.graph_shape_hash = std::move(manifest.graph_shape_hash);
-  trace.finished = true;
-  if (options.check_invariants) check_sound(columns, trace);
-  return trace;
+  opened.manifest = std::move(manifest);
+  return opened;
+}
+
+void map_payloads(const fs::path& directory, Opened& opened, bool verify) {
+  Trace labels;  // the source outlives moves of the trace, so it has views of its own
+  if (!opened.trace.payloads.first_op.empty()) read_columns(directory / kColumnsFile, labels);
+  const auto source = std::make_shared<const MappedPayloads>(directory, std::move(labels), opened.shards);
+  for (std::uint32_t row = 0; verify && row < source->size(); ++row) static_cast<void>(source->tensor(PayloadId{row}));
+  opened.trace.payload_source = source;
+}
+
+/// Gives every column rows of its own, which steps may change.
+void own_columns(Trace& trace) {
+  for_each_table(trace, [](std::string_view, auto& rows, auto&& visit) {
+    visit(rows, [](std::string_view, auto& column, std::string_view, std::string_view) { column.rows(); });
+  });
+  trace.args.rows();
+  trace.flow_args.rows();
+  trace.op_seconds.rows();
+  trace.module_call_seconds.rows();
+}
+
+}  // namespace
+
+Trace read_tlspec(const fs::path& directory, const ReadOptions& options) {
+  auto manifest = read_manifest(directory);
+  if (manifest.kind == RecordingKind::kSparse) {
+    throw Error(ErrorCode::kRecordingSparse, directory.string() + ": a sparse recording, which has no layers yet",
+                "torchlens finish " + directory.string());
+  }
+  auto opened = open_recording(directory, std::move(manifest), options);
+  if (options.payloads && opened.manifest.level == Level::kPortable) {
+    map_payloads(directory, opened, options.verify_digests);
+  }
+  opened.trace.finished = true;
+  if (options.check_invariants) check_sound(directory / kColumnsFile, opened.trace);
+  return std::move(opened.trace);
+}
+
+SparseFile read_sparse(const fs::path& directory) {
+  auto manifest = read_manifest(directory);
+  if (manifest.kind != RecordingKind::kSparse) {
+    throw Error(ErrorCode::kRecordingFinished, directory.string() + ": is a full trace, there is nothing to finish",
+                "torchlens show " + directory.string());
+  }
+  const auto shapes = manifest.event_shapes;
+  if (shapes < 0) damaged(directory / kManifestFile, "event_shapes is " + std::to_string(shapes));
+  auto opened = open_recording(directory, std::move(manifest), {});
+  const auto columns = directory / kColumnsFile;
+  if (opened.manifest.level != Level::kPortable && !opened.trace.payloads.first_op.empty()) {
+    damaged(columns, "has " + std::to_string(opened.trace.payloads.first_op.size()) + " rows of payloads, level " +
+                         std::string(to_string(opened.manifest.level)) + " keeps none");
+  }
+  map_payloads(directory, opened, false);
+  SparseFile file{{std::move(opened.trace), static_cast<std::size_t>(shapes)}, opened.manifest.level};
+  check_sparse(file.recording, ErrorCode::kFileDamaged, columns.string());
+  own_columns(file.recording.trace);
+  return file;
 }
 
 }  // namespace tl

@@ -12,6 +12,9 @@
 #include "tlspec/column_checks.h"
 #include "tlspec/column_file.h"
 #include "tlspec/shard_writer.h"
+#include "tlspec/sparse_checks.h"
+#include "tlspec/statistics_file.h"
+#include "tlspec/stats_jsonl.h"
 
 namespace tl {
 namespace {
@@ -52,10 +55,11 @@ WrittenShards no_shards(const Trace& trace) {
   return shards;
 }
 
-}  // namespace
-
-WriteReport write_tlspec(const Trace& trace, const std::filesystem::path& target, const WriteOptions& options) {
-  check_columns(trace, ErrorCode::kInvariant, "the recording to be written");
+/// Writes a trace, or where `sparse` is given the recording that holds it.
+WriteReport write_recording(const Trace& trace, const SparseRecording* sparse, const std::filesystem::path& target,
+                            const WriteOptions& options) {
+  check_columns(trace, ErrorCode::kInvariant, "the recording to be written", sparse != nullptr);
+  if (sparse != nullptr) check_sparse(*sparse, ErrorCode::kInvariant, "the recording to be written");
   check_level(trace, options);
   std::optional<AtomicDirectoryWriter> own;
   if (options.stream == nullptr) own.emplace(target, options.force);
@@ -65,8 +69,20 @@ WriteReport write_tlspec(const Trace& trace, const std::filesystem::path& target
                 : own          ? write_shards(trace, directory.temp(), options.shard_bytes)
                                : write_shards(trace, *options.stream);
   auto manifest = make_manifest(trace, options);
+  if (sparse != nullptr) {
+    manifest.kind = RecordingKind::kSparse;
+    manifest.event_shapes = static_cast<std::int64_t>(sparse->event_shapes);
+  }
   manifest.files.push_back(
       listed(kColumnsFile, write_columns(directory.temp() / kColumnsFile, trace, shards.columns), false));
+  if (trace.statistics.size() > 0) {
+    manifest.files.push_back(
+        listed(kStatisticsFile, write_statistics(directory.temp() / kStatisticsFile, trace.statistics), false));
+    if (sparse == nullptr) {  // its lines name labels
+      manifest.files.push_back(
+          listed(kStatsLinesFile, write_stats_jsonl(directory.temp() / kStatsLinesFile, trace), false));
+    }
+  }
   WriteReport report;
   report.payloads = shards.payloads;
   report.shards = shards.files.size();
@@ -81,6 +97,17 @@ WriteReport write_tlspec(const Trace& trace, const std::filesystem::path& target
   report.bytes = text.size();
   for (const auto& file : manifest.files) report.bytes += static_cast<std::uint64_t>(file.bytes);
   return report;
+}
+
+}  // namespace
+
+WriteReport write_tlspec(const Trace& trace, const std::filesystem::path& target, const WriteOptions& options) {
+  return write_recording(trace, nullptr, target, options);
+}
+
+WriteReport write_sparse(const SparseRecording& recording, const std::filesystem::path& target,
+                         const WriteOptions& options) {
+  return write_recording(recording.trace, &recording, target, options);
 }
 
 }  // namespace tl

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tlspec/manifest.h"
+#include "trace/sparse_recording.h"
 #include "trace/trace.h"
 
 namespace tl {
@@ -35,5 +36,9 @@ struct WriteReport {
 /// kOutputFailed, kInvariant for a Trace that a reader would refuse, kLevelConflict for a portable one whose payloads
 /// are not at hand; nothing is left behind.
 WriteReport write_tlspec(const Trace& trace, const std::filesystem::path& target, const WriteOptions& options = {});
+
+/// The same for a sparse recording, which read_sparse opens. Its payloads are named by raw labels.
+WriteReport write_sparse(const SparseRecording& recording, const std::filesystem::path& target,
+                         const WriteOptions& options = {});
 
 }  // namespace tl

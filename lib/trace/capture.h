@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "tensor/tensor_ref.h"
 #include "trace/run_info.h"
+#include "trace/statistics_table.h"
 #include "trace/string_pool.h"
 #include "trace/tables.h"
 
@@ -162,6 +163,7 @@ struct Capture {
   BlockList<std::int64_t> flow_args;      ///< packed operands and list values of flow rows
   std::vector<CaptureOutput> outputs;
   std::shared_ptr<const PayloadSource> payloads;
+  StatisticsTable statistics;  ///< by number of event
   RunInfo run;
 };
 

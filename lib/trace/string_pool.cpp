@@ -100,6 +100,14 @@ std::span<const std::int64_t> ShapePool::operator[](std::int32_t code) const {
   return std::span(dims_).subspan(begin, static_cast<std::size_t>(begin_[row + 1]) - begin);
 }
 
+void ShapePool::truncate(std::size_t size) {
+  if (size >= this->size()) return;
+  begin_.resize(size + 1);
+  dims_.resize(static_cast<std::size_t>(begin_.back()));
+  table_.clear();
+  for (std::size_t row = 0; row < size; ++row) insert(static_cast<std::int32_t>(row));
+}
+
 void ShapePool::restore(std::span<const std::int32_t> begin, std::span<const std::int64_t> dims) {
   begin_.assign(begin.begin(), begin.end());
   if (begin_.empty()) begin_.push_back(0);

@@ -53,6 +53,8 @@ class ShapePool {
   /// The two columns it is stored as: begin (size() + 1 rows) and dims.
   std::span<const std::int32_t> begin_column() const { return begin_; }
   std::span<const std::int64_t> dims_column() const { return dims_; }
+  /// Keeps the first `size` lists.
+  void truncate(std::size_t size);
   /// Rebuilds a pool from stored columns that the reader has checked (monotone, in range).
   void restore(std::span<const std::int32_t> begin, std::span<const std::int64_t> dims);
 

@@ -12,6 +12,7 @@
 #include "trace/capture.h"
 #include "trace/dump.h"
 #include "trace/run_info.h"
+#include "trace/statistics_table.h"
 #include "trace/string_pool.h"
 #include "trace/tables.h"
 
@@ -44,6 +45,7 @@ struct Trace {
   Column<std::int64_t> flow_args;      ///< packed operands and list values of flow rows
   Column<float> op_seconds;            ///< wall time a call, a row an Op; timing.safetensors, volatile
   Column<double> module_call_seconds;  ///< inclusive wall time, a row a module call; volatile
+  StatisticsTable statistics;          ///< of values, kept or not; statistics.safetensors
   std::string graph_shape_hash;        ///< hex; over ops, func names, edges, roles and module addresses
   std::shared_ptr<const PayloadSource> payload_source;  ///< index = row of payloads; null when read without payloads
   bool finished = false;                                ///< set by the step `freeze`

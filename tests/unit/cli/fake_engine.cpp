@@ -95,6 +95,7 @@ class FakeSession : public Session {
   RunResult run(const RunRequest& request, Capture& capture) override {
     engine_.ran = request;
     capture = capture_from_text(kRun);
+    show_values(request, capture);
     if (request.keep_payloads) {
       capture.payloads = std::make_shared<Store>();
     } else {
@@ -127,6 +128,16 @@ class FakeSession : public Session {
   RunResult run_plain(const RunRequest&) override { return {}; }
 
  private:
+  /// Every value that the text names as a payload.
+  static void show_values(const RunRequest& request, const Capture& capture) {
+    const Store store;
+    for (std::uint32_t event = 0; request.observer != nullptr && event < capture.events.size(); ++event) {
+      const auto payload = capture.events[event].payload;
+      if (payload == PayloadId::kNone) continue;
+      request.observer->on_value(event, store.tensor(PayloadId{payload})->to_host()[0].tensor);
+    }
+  }
+
   FakeEngine& engine_;
   FakeEnd end_;
   ModelInfo info_ = fake_info();

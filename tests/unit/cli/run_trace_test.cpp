@@ -6,14 +6,18 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "analysis/finite_check.h"
 #include "cli.h"
 #include "core/error.h"
 #include "fake_engine.h"
+#include "postprocess/pipeline.h"
 #include "record.h"
 #include "select/lookup.h"
 #include "support/temp_directory.h"
+#include "support/trace_fixtures.h"
 #include "tensor/safetensors.h"
 #include "tlspec/reader.h"
+#include "tlspec/writer.h"
 
 namespace tl::cli {
 namespace {
@@ -208,6 +212,64 @@ TEST_F(RunTrace, SaveNoneAndAuditKeepNoPayloads) {
   options_.save = "all";
   EXPECT_EQ(run(engine), 2);
   EXPECT_THAT(err_, HasSubstr("error[save_payload_level_conflict]"));
+}
+
+// fc makes -1.5, 0.25, 2; what is returned 1, 1.25, 3.
+TEST_F(RunTrace, TakesStatisticsOfWhatIsNotKept) {
+  test::FakeEngine engine;
+  options_.save = "none";
+  options_.stats = "abs_mean,sum,max";
+  ASSERT_EQ(run(engine), 0) << err_;
+  const auto trace = read_tlspec(options_.output);
+  EXPECT_TRUE(trace.payloads.first_op.empty());
+  EXPECT_EQ(trace.statistics.taken, StatisticSet{kStatAbsMean | kStatSum | kStatMax});
+  EXPECT_THAT(test::rows(trace.statistics.op), testing::ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(trace.statistics.sum[0], 0.75);
+  EXPECT_EQ(trace.statistics.abs_mean[0], 1.25);
+  EXPECT_EQ(trace.statistics.max[4], 3);
+  EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(options_.output) / "stats.jsonl"));
+  const auto record = record_json(trace, look_up(trace, "fc").value());
+  EXPECT_THAT(record.dump(), Not(HasSubstr("statistics"))) << "a module has none of its own";
+  const auto op = record_json(trace, look_up(trace, "linear_1_1").value());
+  EXPECT_EQ(op.at("statistics").dump(), R"({"abs_mean":1.25,"sum":0.75,"max":2.0})");
+}
+
+TEST_F(RunTrace, AnUnknownStatisticIsRefused) {
+  test::FakeEngine engine;
+  options_.stats = "abs_meen";
+  EXPECT_EQ(run(engine), 2);
+  EXPECT_THAT(err_, HasSubstr("there is no statistic 'abs_meen'"));
+  EXPECT_THAT(err_, HasSubstr("did you mean abs_mean?"));
+}
+
+TEST_F(RunTrace, ASparseRecordingIsFinishedLater) {
+  options_.stats = "all";
+  options_.seed = 3;
+  test::FakeEngine engine;
+  ASSERT_EQ(run(engine), 0) << err_;
+  const std::filesystem::path full = options_.output;
+  options_.output = (directory_ / "sparse.tlspec").string();
+  options_.sparse = true;
+  test::FakeEngine again;
+  ASSERT_EQ(run(again), 0) << err_;
+  EXPECT_EQ(out_, "net.ts.pt   sparse recording: 4 operations, 3 values kept\n");
+  EXPECT_THAT(err_, HasSubstr("next    torchlens finish " + options_.output + "\n"));
+  auto file = read_sparse(options_.output);
+  auto trace = finish_sparse(std::move(file.recording));
+  check_finite(trace);
+  write_tlspec(trace, options_.output, {.level = file.level, .force = true});
+  for (const char* name :
+       {"columns.safetensors", "tensors-00000.safetensors", "statistics.safetensors", "stats.jsonl"}) {
+    EXPECT_TRUE(read_text(full / name) == read_text(std::filesystem::path(options_.output) / name)) << name;
+  }
+}
+
+TEST_F(RunTrace, ASparseRecordingOfAModelThatRaised) {
+  options_.sparse = true;
+  test::FakeEngine engine(test::FakeEnd::kRaises);
+  EXPECT_EQ(run(engine), 5);
+  EXPECT_THAT(out_, HasSubstr("PARTIAL"));
+  EXPECT_EQ(read_sparse(options_.output).recording.trace.run.outcome.status, "failed");
 }
 
 TEST_F(RunTrace, SavesOutputs) {
