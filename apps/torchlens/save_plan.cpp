@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "select/live_selector.h"
+#include "select/selector.h"
 
 namespace tl::cli {
 namespace {
@@ -24,6 +26,16 @@ std::int64_t parse_samples(std::string_view text) {
 
 }  // namespace
 
+void check_stop_after(const std::string& text) {
+  if (text.empty()) return;
+  const auto selector = Selector::parse(text);
+  if (const auto term = LiveSelector(selector).first_unsettled_term()) {
+    throw Error(ErrorCode::kStopNotLive,
+                "--stop-after " + selector.text() + ": " + *term + " is known only when the model has ended",
+                "name the operation by func(\"…\"), in_module(\"…\") or where(…), or a module by module(\"…\")");
+  }
+}
+
 SavePlan plan_save(const TraceOptions& options, Level level) {
   constexpr std::string_view kSample = "sample";
   SavePlan plan;
@@ -40,6 +52,7 @@ SavePlan plan_save(const TraceOptions& options, Level level) {
     plan.text = "sample=" + std::to_string(plan.samples);
   } else {
     plan.kind = SaveKind::kSelector;
+    plan.text = Selector::parse(plan.text).text();
   }
   if (level == Level::kAudit && plan.kind != SaveKind::kNone) {
     throw Error(ErrorCode::kLevelConflict,

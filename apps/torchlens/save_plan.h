@@ -35,4 +35,8 @@ struct SavePlan {
 /// Throws Error: kUsage for what cannot be read or contradicts itself, kLevelConflict for a level without payloads.
 SavePlan plan_save(const TraceOptions& options, Level level);
 
+/// Throws Error for a --stop-after that cannot be read, kStopNotLive for one that only the finished recording could
+/// tell.
+void check_stop_after(const std::string& text);
+
 }  // namespace tl::cli

@@ -132,7 +132,8 @@ void print_partial(Output& out, const Outcome& outcome) {
   if (outcome.complete()) return;
   std::string text = outcome.status + " in " + outcome.phase;
   if (!outcome.boundary_label.empty()) text += " at " + outcome.boundary_label;
-  const auto reason = joined({outcome.error_type, outcome.reason}, ": ");
+  const auto reason =
+      outcome.reason == outcome.boundary_label ? std::string() : joined({outcome.error_type, outcome.reason}, ": ");
   if (!reason.empty()) text += "   " + reason.substr(0, reason.find('\n'));
   out.line(Style::kError, "PARTIAL ", text);
 }

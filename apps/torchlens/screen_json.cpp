@@ -137,7 +137,11 @@ Json outcome_json(const Outcome& outcome) {
                {"error_type", outcome.error_type},
                {"boundary_kind", outcome.boundary_kind},
                {"boundary_label", outcome.boundary_label},
-               {"n_ops_committed", outcome.n_ops_committed}});
+               {"n_ops_committed", outcome.n_ops_committed},
+               {"frontier_labels", outcome.frontier_labels},
+               {"module", outcome.module},
+               {"call_site", outcome.call_site},
+               {"operands", outcome.operands}});
   return item;
 }
 

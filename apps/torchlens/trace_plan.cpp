@@ -45,6 +45,7 @@ void check_level(TracePlan& plan) {
   }
   plan.level = *level;
   plan.save = plan_save(options, plan.level);
+  check_stop_after(options.stop_after);
 }
 
 void check_model(TracePlan& plan) {

@@ -58,11 +58,6 @@ ValueRules::ValueRules(const TracePlan& plan, Context& context) : plan_(plan), e
   if (plan.options.stop_after.empty()) return;
   stop_selector_ = Selector::parse(plan.options.stop_after);
   stop_policy_ = std::make_unique<LiveSelector>(*stop_selector_);
-  if (const auto term = stop_policy_->first_unsettled_term()) {
-    throw Error(ErrorCode::kStopNotLive,
-                "--stop-after " + stop_selector_->text() + ": " + *term + " is known only when the model has ended",
-                "name the operation by func(\"…\"), in_module(\"…\") or where(…), or a module by module(\"…\")");
-  }
 }
 
 ValueRules::~ValueRules() = default;

@@ -22,8 +22,6 @@ namespace tl::cli {
 /// is settled when the labels are known.
 class ValueRules {
  public:
-  /// Throws Error for selectors that cannot be read, and kStopNotLive for a --stop-after that only the finished
-  /// recording could tell.
   ValueRules(const TracePlan& plan, Context& context);
   ~ValueRules();
   ValueRules(const ValueRules&) = delete;

@@ -213,8 +213,8 @@ RunResult ModelSession::run(const RunRequest& request, Capture& capture) {
   const auto witness = request.witness ? std::make_unique<Witness>() : nullptr;
   const auto start = std::chrono::steady_clock::now();
   std::exception_ptr stop;
-  const bool in_memory = request.keep_payloads && request.save.keep && request.save.sink == nullptr;
-  const auto arena = in_memory ? std::make_unique<ArenaScope>() : nullptr;
+  // Also where values leave memory soon: small blocks that stay between large ones that go would tear the heap apart.
+  const auto arena = request.keep_payloads ? std::make_unique<ArenaScope>() : nullptr;
   try {
     auto outputs = execute(executor, std::move(values));
     result.forward_seconds = seconds_since(start);

@@ -105,9 +105,27 @@ class FakeSession : public Session {
     capture.run.health.operator_calls = capture.run.health.recorded_calls = 4;
     capture.run.health.nonfinite_checked = request.keep_payloads;
     RunResult result;
+    result.undecided = engine_.undecided;
     if (end_ == FakeEnd::kIsInterrupted) {
       capture.outputs.clear();
       throw Interrupted(SIGINT, false);
+    }
+    if (end_ == FakeEnd::kHalts || end_ == FakeEnd::kIsNonFinite) {
+      auto& outcome = capture.run.outcome;
+      outcome.origin = "torchlens";
+      outcome.boundary_kind = "op";
+      outcome.boundary_label = "linear_1_2_raw";
+      outcome.reason = outcome.boundary_label;
+      outcome.module = "fc";
+      outcome.call_site = "m.py:7:12 in forward";
+      outcome.n_ops_committed = 2;
+      outcome.status = "halted";
+      result.stop_fired = true;
+      if (end_ == FakeEnd::kHalts) return result;
+      outcome.status = "aborted_nonfinite";
+      outcome.reason = "1 NaN of 3 elements, first at [0,1]";
+      outcome.frontier_labels = {"input_1_1_raw"};
+      return result;
     }
     if (end_ == FakeEnd::kRaises) {
       capture.outputs.clear();
@@ -119,6 +137,8 @@ class FakeSession : public Session {
       outcome.boundary_kind = "op";
       outcome.boundary_label = "aten::add (m.py:10)";
       outcome.n_ops_committed = 4;
+      outcome.operands = {"self f32[1,3]", "other 1"};
+      outcome.frontier_labels = {"relu_2_4_raw"};
       return result;
     }
     result.outputs.push_back({"output", std::make_shared<Held>(row_of({1, 1.25F, 3})), {}});

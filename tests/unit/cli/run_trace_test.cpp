@@ -12,6 +12,7 @@
 #include "fake_engine.h"
 #include "postprocess/pipeline.h"
 #include "record.h"
+#include "save_plan.h"
 #include "select/lookup.h"
 #include "support/temp_directory.h"
 #include "support/trace_fixtures.h"
@@ -188,6 +189,95 @@ TEST_F(RunTrace, AModelThatRaisesLeavesAPartialRecording) {
                               "x is too small\\x1b[2J\n"));
   EXPECT_THAT(err_, HasSubstr("note: the recording up to there is kept in " + options_.output));
   EXPECT_THAT(out_ + err_, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(RunTrace, AModelThatRaisesIsExplainedOnOneScreen) {
+  test::FakeEngine engine(test::FakeEnd::kRaises);
+  run(engine);
+  EXPECT_THAT(err_, HasSubstr("\n  operands  self f32[1,3], other 1\n  module    the root\n"
+                              "  parents   relu_1_2:2 f32[1,3]\n"));
+}
+
+TEST_F(RunTrace, AHaltedRunIsNoError) {
+  test::FakeEngine engine(test::FakeEnd::kHalts);
+  options_.stop_after = "func(\"linear\")";
+  EXPECT_EQ(run(engine), 0) << err_;
+  EXPECT_NE(engine.ran.stop_after, nullptr);
+  const auto outcome = read_tlspec(options_.output).run.outcome;
+  EXPECT_EQ(outcome.status, "halted");
+  EXPECT_EQ(outcome.boundary_label, "linear_1_1");
+  EXPECT_EQ(outcome.reason, "linear_1_1");
+  EXPECT_THAT(err_, Not(HasSubstr("error[")));
+}
+
+TEST_F(RunTrace, ANonFiniteValueIsAVerdict) {
+  test::FakeEngine engine(test::FakeEnd::kIsNonFinite);
+  options_.raise_on_nan = true;
+  EXPECT_EQ(run(engine), 1);
+  EXPECT_TRUE(engine.ran.raise_on_nonfinite);
+  EXPECT_THAT(err_,
+              HasSubstr("error[nonfinite_value]: net.ts.pt: stopped at the first non-finite value, of linear_1_1: "
+                        "1 NaN of 3 elements, first at [0,1]\n"
+                        "  op        linear_1_1   linear   f32[1,3]\n"
+                        "  module    fc\n"
+                        "  source    m.py:7:12 in forward\n"
+                        "  parents   input_1 f32[1,4]\n"));
+  EXPECT_EQ(read_tlspec(options_.output).run.outcome.status, "aborted_nonfinite");
+}
+
+TEST_F(RunTrace, AStopThatNeverFiresWritesNothing) {
+  test::FakeEngine engine;
+  options_.stop_after = "func(\"conv2d\")";
+  EXPECT_EQ(run(engine), 2);
+  EXPECT_THAT(err_, HasSubstr("error[stop_after_never_fired]"));
+  options_.stop_after = "label(\"relu_1_2:2\")";
+  EXPECT_EQ(run(engine), 2);
+  EXPECT_THAT(err_, HasSubstr("error[stop_after_site_not_live]"));
+  EXPECT_EQ(count_entries(directory_.path()), 1U);
+}
+
+TEST_F(RunTrace, WhatASelectorCouldNotTellIsSettledAtTheEnd) {
+  test::FakeEngine engine;
+  engine.undecided = {1, 2, 3, 4};
+  options_.save = "label(\"relu_1_2:2\")";
+  ASSERT_EQ(run(engine), 0) << err_;
+  EXPECT_NE(engine.ran.save.policy, nullptr);
+  const auto trace = read_tlspec(options_.output);
+  EXPECT_EQ(trace.payloads.first_op.size(), 1U);
+  EXPECT_GE(trace.ops.payload[3], 0);
+  EXPECT_EQ(evidence_of(trace, OpId{3}), Evidence::kFull);
+  EXPECT_EQ(evidence_of(trace, OpId{4}), Evidence::kShape);
+}
+
+TEST_F(RunTrace, ADryRunWritesNothing) {
+  test::FakeEngine engine;
+  options_.dry_run = true;
+  ASSERT_EQ(run(engine), 0) << err_;
+  EXPECT_NE(engine.ran.save.sink, nullptr);
+  EXPECT_THAT(out_,
+              testing::StartsWith("net.ts.pt: 4 ops ran, to the end; no operator is missing; nothing was written\n"));
+  EXPECT_THAT(out_, HasSubstr("\n  all             3    36 B\n"));
+  EXPECT_EQ(count_entries(directory_.path()), 1U);
+}
+
+TEST(SavePlan, ReadsWhatIsAskedFor) {
+  TraceOptions options;
+  const auto planned = [&](const std::string& save, Level level = Level::kPortable) {
+    options.save = save;
+    return plan_save(options, level);
+  };
+  EXPECT_EQ(planned("").kind, SaveKind::kAuto);
+  EXPECT_EQ(planned("", Level::kAudit).kind, SaveKind::kNone);
+  EXPECT_EQ(planned("all").kind, SaveKind::kAll);
+  EXPECT_EQ(planned("sample").text, "sample=64");
+  EXPECT_EQ(planned("sample=9").samples, 9);
+  EXPECT_EQ(planned("func(\"relu\")").kind, SaveKind::kSelector);
+  for (const auto* text : {"sample=", "sample=0", "sample=-1", "sample=x", "sample=1.5"}) {
+    EXPECT_THROW(planned(text), Error) << text;
+  }
+  options.stream = true;
+  EXPECT_THROW(planned("none"), Error);
+  EXPECT_THROW(planned("all", Level::kAudit), Error);
 }
 
 TEST_F(RunTrace, AnInterruptedRunLeavesAPartialRecording) {

@@ -4,10 +4,12 @@
 #include <memory>
 #include <vector>
 
+#include "core/error.h"
 #include "postprocess/pipeline.h"
 #include "postprocess/retain_payloads.h"
 #include "support/trace_fixtures.h"
 #include "trace/invariants.h"
+#include "trace/saved_value.h"
 #include "trace/text.h"
 
 namespace tl {
@@ -195,6 +197,13 @@ TEST(Evidence, FollowsFromTheColumns) {
   EXPECT_EQ(evidence_of(trace, OpId{3}, true), Evidence::kStatistics);
   std::swap(trace.ops.sample.rows()[1], trace.ops.payload.rows()[1]);
   EXPECT_EQ(evidence_of(trace, OpId{1}), Evidence::kSampled);
+  try {
+    static_cast<void>(saved_value(trace, OpId{1}));
+    ADD_FAILURE() << "nothing thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::kActivationNotSaved);
+    EXPECT_THAT(error.message, testing::HasSubstr("neg_1_1:1 was not saved: the recording holds a sample of it"));
+  }
   trace.payload_source.reset();  // records only
   EXPECT_EQ(evidence_of(trace, OpId{1}), Evidence::kShape);
 }
