@@ -72,8 +72,8 @@ struct ShardFiles::Shard {
         writer->add_unnamed_raw(entry.dtype, entry.sizes, std::span(packed).subspan(entry.begin, entry.bytes));
       }
     }
-    waiting = {};
-    packed = {};
+    std::vector<Waiting>().swap(waiting);  // its memory too: the file stays open to the end of the run
+    std::vector<std::byte>().swap(packed);
   }
 
   /// Begins the file where it has grown large: with room for as many tensors of that size as it may still get.
