@@ -79,20 +79,20 @@ class Observer : public ValueObserver {
   std::vector<std::vector<std::int64_t>> sizes;
 };
 
-struct Run {
+struct ValueRun {
   std::unique_ptr<Session> session;
   RunRequest request;
   Capture capture;
   RunResult result;
 
-  explicit Run(const test::ZooFile& file) {
+  explicit ValueRun(const test::ZooFile& file) {
     ModelRequest model;
     model.path = file.model.string();
     model.threads = 1;
     session = test::engine().load(model);
     request = test::request_for(file, session->info().signature, 11);
   }
-  Run& go() {
+  ValueRun& go() {
     capture = Capture();
     result = session->run(request, capture);
     return *this;
@@ -124,7 +124,7 @@ struct Run {
 };
 
 TEST(Saving, APolicyDecidesForEveryEvent) {
-  Run run(test::small_file("small_raises"));
+  ValueRun run(test::small_file("small_raises"));
   Policy policy("aten::relu");
   run.request.save.policy = &policy;
   run.go();
@@ -138,7 +138,7 @@ TEST(Saving, APolicyDecidesForEveryEvent) {
 }
 
 TEST(Saving, SamplesAreTheElementsAtTheirPositions) {
-  Run run(test::small_file("small_writes"));
+  ValueRun run(test::small_file("small_writes"));
   run.go();
   const auto whole = run.capture;
   run.request.save.keep = false;
@@ -167,7 +167,7 @@ class Streaming : public testing::TestWithParam<test::ZooFile> {};
 
 // In-place writes, views and values returned twice: what passes to the sink is what a run without one keeps.
 TEST_P(Streaming, TheSinkGetsEveryValueAsItWasMade) {
-  Run run(GetParam());
+  ValueRun run(GetParam());
   run.go();
   std::vector<Bytes> expected;
   for (std::size_t i = 0; i < run.capture.events.size(); ++i) expected.push_back(run.payload(i));
@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Data, Streaming,
                          [](const auto& instance) { return test::case_name(instance.param); });
 
 TEST(Streaming, WhatTheSinkThrowsEndsTheRun) {
-  Run run(test::small_file("small_writes"));
+  ValueRun run(test::small_file("small_writes"));
   Sink sink;
   sink.fails = true;
   run.request.save.sink = &sink;
@@ -201,7 +201,7 @@ TEST(Streaming, WhatTheSinkThrowsEndsTheRun) {
 }
 
 TEST(Saving, PastTheBudgetValuesAreSampled) {
-  Run run(test::small_file("small_nested_calls"));
+  ValueRun run(test::small_file("small_nested_calls"));
   run.go();
   const auto events = run.capture.events.size();
   Observer observer;
@@ -225,7 +225,7 @@ TEST(Saving, PastTheBudgetValuesAreSampled) {
 }
 
 TEST(Stopping, AfterAnOperation) {
-  Run run(test::small_file("small_raises"));
+  ValueRun run(test::small_file("small_raises"));
   Policy policy("aten::add");
   run.request.stop_after = &policy;
   run.go();
@@ -241,7 +241,7 @@ TEST(Stopping, AfterAnOperation) {
 }
 
 TEST(Stopping, WhenAModuleReturns) {
-  Run run(test::small_file("small_raises"));
+  ValueRun run(test::small_file("small_raises"));
   Policy policy("none", "inner");
   run.request.stop_after = &policy;
   run.go();
@@ -255,7 +255,7 @@ TEST(Stopping, WhenAModuleReturns) {
 }
 
 TEST(ModelThatRaises, TellsWhatTheOperationWasGiven) {
-  Run run(test::small_file("small_raises_in_operator"));
+  ValueRun run(test::small_file("small_raises_in_operator"));
   run.go();
   const auto& outcome = run.capture.run.outcome;
   EXPECT_THAT(outcome.operands, ElementsAre("self f32[3,4]", "other f32[7,2]"));

@@ -190,7 +190,7 @@ TEST(SettlePayloads, AnOutputThatIsNoMoreWhatItsProducerMadeHasNone) {
 
 TEST(Evidence, FollowsFromTheColumns) {
   const Stored whole{.storage = 1, .sizes = {4}, .strides = {1}};
-  const Stored opaque{.kind = TensorKind::kOpaque};
+  const Stored opaque{.kind = TensorKind::kOpaque, .sizes = {}, .strides = {}};
   auto trace = settle({whole, opaque}, {0, 1, -1});
   EXPECT_EQ(evidence_of(trace, OpId{1}), Evidence::kFull);
   EXPECT_EQ(evidence_of(trace, OpId{2}), Evidence::kShape);
