@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/summary.h"
+#include "branch_record.h"
 #include "core/text.h"
-#include "field_text.h"
 #include "json_output.h"
 #include "payload_glance.h"
 #include "text_format.h"
@@ -148,18 +148,6 @@ class Recorder {
     return record;
   }
 
-  /// Every field of the row.
-  Json conditional(std::uint32_t row_number) const {
-    Json record = {{"record", "conditional"}};
-    const FieldContext context(trace_);
-    FieldValue value;
-    for (const auto& field : fields_of(TableId::k_conditionals)) {
-      field.get(context, row_number, value);
-      record[std::string(field.name)] = field_json(field, value);
-    }
-    return record;
-  }
-
   Json buffer(BufferId id) const {
     const auto& buffers = trace_.buffers;
     Json record;
@@ -281,13 +269,7 @@ class Recorder {
     Json stack = Json::array();
     for (const auto call : module_stack(trace_, id)) stack.push_back(module_call_label(trace_, call));
     record["modules"] = std::move(stack);
-    for (auto branch = trace_.ops.branch[id.index()]; branch >= 0; branch = trace_.branches.parent[row(branch)]) {
-      const auto& conditionals = trace_.conditionals;
-      const auto instruction = conditionals.instruction[row(trace_.branches.conditional[row(branch)])];
-      const auto site = instruction >= 0 ? trace_.instructions.call_site[row(instruction)] : -1;
-      record["conditional"].push_back((trace_.branches.arm[row(branch)] == 0 ? "then of " : "else of ") +
-                                      site_text(site));
-    }
+    add_branches(record, trace_, id);
   }
 
   Json pass_json(OpId id) const {
@@ -379,7 +361,7 @@ Json record_json(const Trace& trace, const Found& found) {
     case Found::Kind::kBuffer:
       return recorder.buffer(BufferId{found.row});
     case Found::Kind::kConditional:
-      return recorder.conditional(found.row);
+      return conditional_record(trace, found.row);
   }
   return {};
 }

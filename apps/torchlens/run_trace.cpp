@@ -3,7 +3,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
+#include "archive/source_texts.h"
 #include "archive/torchscript_check.h"
 #include "archive/zip_directory.h"
 #include "cli.h"
@@ -63,7 +65,8 @@ class TraceRun {
     if (options_.sparse) return finish_later();
     set_phase(slate_, "postprocessing");
     StepWatch watch(options_.steps, context_.out, context_.err);
-    trace_ = run_pipeline(std::move(capture_), watch.observers(), {.stop_after = options_.steps.stop_after});
+    trace_ = run_pipeline(std::move(capture_), watch.observers(),
+                          {.stop_after = options_.steps.stop_after, .sources = sources_});
     watch.finish(trace_);
     if (!trace_.finished) return 0;
     rules_->settle(trace_, result_);
@@ -83,6 +86,7 @@ class TraceRun {
     rules_->check_stop(capture_.run, capture_.events.size(), result_);
     rules_->settle_sparse(capture_, result_);
     auto recording = make_sparse(std::move(capture_));
+    recording.sources = sources_;
     set_phase(slate_, "writing the recording");
     WriteOptions write_options;
     write_options.level = plan_.level;
@@ -159,8 +163,12 @@ class TraceRun {
     run.model_bytes = static_cast<std::int64_t>(plan_.file.size);
     const auto file = MappedFile::open(plan_.file.path);
     run.model_digest = digest_hex(file->bytes());
-    if (plan_.file.kind == ModelKind::kTorchScript)
-      has_positions_ = has_source_positions(ZipDirectory(file->bytes(), run.model_file));
+    if (plan_.file.kind == ModelKind::kTorchScript) {
+      const ZipDirectory zip(file->bytes(), run.model_file);
+      has_positions_ = has_source_positions(zip);
+      const bool asks = capture_.branches.size() > 0 || capture_.strings.find("aten::Bool") >= 0;
+      if (has_positions_ && asks) sources_ = read_source_texts(zip);
+    }
     run.model_class = info.class_name;
     run.engine = engine_.version();
     run.method = options_.method;
@@ -258,6 +266,7 @@ class TraceRun {
   std::unique_ptr<Session> session_;
   std::optional<ValueRules> rules_;
   Capture capture_;
+  std::vector<SourceText> sources_;  ///< where the run met conditionals
   RunResult result_;
   Trace trace_;
   WriteReport written_;

@@ -148,14 +148,14 @@ std::string argument_message(const DiffSite& site) {
 }  // namespace
 
 std::string junit_report(const DiffReport& report) {
-  const auto compared = [](const DiffSite& site) { return site.site_class != SiteClass::kNotCompared; };
-  const auto skipped =
-      report.is_static ? 0
-                       : static_cast<std::int64_t>(report.sites.size()) - std::ranges::count_if(report.sites, compared);
+  const auto tests = std::ranges::count_if(report.sites, &DiffSite::selected);
+  const auto skipped = report.is_static ? 0 : std::ranges::count_if(report.sites, [](const DiffSite& site) {
+    return site.selected && site.site_class == SiteClass::kNotCompared;
+  });
   const std::int64_t failed = report.different ? std::ranges::count_if(report.sites, report::out_of_tolerance) : 0;
   // What else made the verdict negative (arguments, weights, structure) fails a case of its own.
   const bool verdict_fails = report.different && failed == 0;
-  const std::string counts = " tests=\"" + std::to_string(report.sites.size() + 1) + "\" failures=\"" +
+  const std::string counts = " tests=\"" + std::to_string(tests + 1) + "\" failures=\"" +
                              std::to_string(failed + (verdict_fails ? 1 : 0)) + "\" errors=\"0\" skipped=\"" +
                              std::to_string(skipped) + "\" time=\"0\"";
   const std::string name = "torchlens diff " + report.reference.name + " " + report.subject.name;
@@ -167,7 +167,9 @@ std::string junit_report(const DiffReport& report) {
   } else {
     text += ">\n      <system-out>" + xml(report.verdict) + "</system-out>\n    </testcase>\n";
   }
-  for (const DiffSite& site : report.sites) text += test_case(report, site);
+  for (const DiffSite& site : report.sites) {
+    if (site.selected) text += test_case(report, site);
+  }
   return text + "  </testsuite>\n</testsuites>\n";
 }
 

@@ -121,6 +121,7 @@ std::string metric_items(const DiffSite& site) {
 /// All that is known of a site but its metrics.
 std::string site_items(const DiffSite& site) {
   std::string text = item("cause", site.cause);
+  if (!site.selected) text += item("judged", "no, left out by --only");
   for (const auto& each : report::other_arguments(site)) text += item("argument", each);
   text +=
       item("op", report::label_of(site)) + item("output", report::value_of(site)) + item("at", report::place_of(site));

@@ -109,6 +109,7 @@ Json site_json(const DiffSite& site, std::size_t row) {
                {"name", report::name_of(site)},
                {"class", to_string(site.site_class)},
                {"within", site.within},
+               {"selected", site.selected},
                {"evidence", to_string(site.evidence)},
                {"basis", to_string(site.basis)},
                {"error", number(site.error)},

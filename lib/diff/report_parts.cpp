@@ -101,7 +101,9 @@ std::string error_line(const DiffSite& site) {
   return site.site_class == SiteClass::kNotCompared ? "not compared" : "error " + short_number(site.error);
 }
 
-bool out_of_tolerance(const DiffSite& site) { return site.site_class != SiteClass::kNotCompared && !site.within; }
+bool out_of_tolerance(const DiffSite& site) {
+  return site.selected && site.site_class != SiteClass::kNotCompared && !site.within;
+}
 
 std::vector<std::size_t> failed_rows(const DiffReport& report) {
   std::vector<std::size_t> rows;
@@ -116,7 +118,7 @@ std::vector<std::size_t> failed_rows(const DiffReport& report) {
 std::vector<std::size_t> argument_rows(const DiffReport& report) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < report.sites.size(); ++row) {
-    if (!report.sites[row].arguments.empty()) rows.push_back(row);
+    if (report.sites[row].selected && !report.sites[row].arguments.empty()) rows.push_back(row);
   }
   return rows;
 }

@@ -36,10 +36,11 @@ std::string dims_text(const std::vector<std::int64_t>& values);
 /// One line: `rel L2 0.031, SQNR 30.2 dB`, by the evidence there is.
 std::string error_line(const DiffSite& site);
 
-/// Rows out of tolerance, sources first, each group in the report's order.
+/// Selected rows out of tolerance, sources first, each group in the report's order.
 std::vector<std::size_t> failed_rows(const DiffReport& report);
-/// Rows whose arguments differ, in the report's order.
+/// Selected rows whose arguments differ, in the report's order.
 std::vector<std::size_t> argument_rows(const DiffReport& report);
+/// What --only left out is not.
 bool out_of_tolerance(const DiffSite& site);
 
 }  // namespace tl::report

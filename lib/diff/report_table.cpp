@@ -70,7 +70,7 @@ std::string csv_header() {
       header += "," + std::string(side) + "_" + column;
     }
   }
-  return header + ",file,line,samples,mean_error,worst_error,worst_sample\n";
+  return header + ",file,line,samples,mean_error,worst_error,worst_sample,selected\n";
 }
 
 void add_metrics(CsvRow& row, const DiffSite& site) {
@@ -113,6 +113,7 @@ std::string csv_line(const DiffSite& site, std::size_t index) {
   row.number(site.mean_error);
   row.number(site.worst_error);
   row.integer(site.worst_sample);
+  row.text(site.selected ? "true" : "false");
   return row.ended();
 }
 

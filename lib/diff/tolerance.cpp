@@ -236,7 +236,7 @@ std::string Tolerances::description() const {
 NeededTolerances needed_tolerances(const DiffReport& report) {
   NeededTolerances needed;
   for (const DiffSite& site : report.sites) {
-    if (site.site_class == SiteClass::kNotCompared) continue;
+    if (!site.selected || site.site_class == SiteClass::kNotCompared) continue;
     needed.rel_l2 = std::max(needed.rel_l2, site.error);
     if (!site.metrics) continue;
     const double none = site.metrics->nonfinite_disagreements > 0 ? std::numeric_limits<double>::infinity() : 0;

@@ -1,11 +1,17 @@
 // Before: branches holds every executed arm and conditionals every `if` that ran, ranges counting the Ops that stayed.
-// After: only arms that some Op hangs on, or whose condition is the value of an Op, are left, with the conditionals
-// they belong to; a conditional has two arms when its else block holds instructions; ops.branch is the innermost arm an
-// Op ran in. After remove-orphans, because what hangs on an arm is decided by the Ops that are left.
+// After: conditionals are the chains, ternaries and torch.conds of the source, conditional_arms their arms, and
+// branches say which arm ran; only those are left that some Op hangs on, or whose condition is the value of an Op;
+// ops.branch is the innermost arm an Op stands in by the source; bools says what asked a tensor for its truth value.
+// Without source texts a conditional keeps its two sides, which are not called then and else. After remove-orphans,
+// because what hangs on an arm is decided by the Ops that are left.
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "postprocess/branch_arms.h"
+#include "postprocess/classify_bools.h"
+#include "postprocess/source_places.h"
 #include "postprocess/step.h"
 
 namespace tl {
@@ -55,24 +61,30 @@ void keep_branches(Trace& trace) {
 void keep_conditionals(Trace& trace) {
   auto& conditionals = trace.conditionals;
   auto& branches = trace.branches;
+  auto& arms = trace.conditional_arms;
   std::vector<bool> kept(conditionals.instruction.size(), false);
-  for (std::size_t row = 0; row < branches.conditional.size(); ++row) {
-    const auto conditional = static_cast<std::size_t>(branches.conditional[row]);
-    kept[conditional] = true;
-    const bool else_holds_ops = branches.arm[row] == 1 && branches.first_op[row] < branches.end_op[row];
-    if (else_holds_ops) conditionals.num_arms.mut(conditional) = 2;
+  for (const auto conditional : branches.conditional) kept[static_cast<std::size_t>(conditional)] = true;
+  std::vector<bool> kept_arms(arms.conditional.size());
+  for (std::size_t row = 0; row < kept_arms.size(); ++row) {
+    kept_arms[row] = kept[static_cast<std::size_t>(arms.conditional[row])];
   }
-  for (std::size_t row = 0; row < kept.size(); ++row) {
-    const auto instruction = conditionals.instruction[row];
-    if (instruction >= 0 && (trace.instructions.flags[static_cast<std::size_t>(instruction)] & kInstrElseBlock) != 0) {
-      conditionals.num_arms.mut(row) = 2;
+  for (auto& arm : conditionals.parent_arm.rows()) {
+    while (arm >= 0 && !kept_arms[static_cast<std::size_t>(arm)]) {
+      const auto owner = static_cast<std::size_t>(arms.conditional[static_cast<std::size_t>(arm)]);
+      arm = conditionals.parent_arm[owner];
     }
   }
   const auto rows = new_rows(kept);
+  const auto arm_rows = new_rows(kept_arms);
+  for (auto& arm : conditionals.parent_arm.rows()) arm = arm < 0 ? -1 : arm_rows[static_cast<std::size_t>(arm)];
   for (auto& conditional : branches.conditional.rows()) conditional = rows[static_cast<std::size_t>(conditional)];
+  for (auto& conditional : arms.conditional.rows()) conditional = rows[static_cast<std::size_t>(conditional)];
+  for (auto& arm : branches.conditional_arm.rows()) arm = arm < 0 ? -1 : arm_rows[static_cast<std::size_t>(arm)];
   visit_conditionals(conditionals, [&](std::string_view, auto& column, std::string_view, std::string_view) {
     keep_rows(column, kept);
   });
+  visit_conditional_arms(
+      arms, [&](std::string_view, auto& column, std::string_view, std::string_view) { keep_rows(column, kept_arms); });
 }
 
 void hang_ops(Trace& trace) {
@@ -94,9 +106,16 @@ void hang_ops(Trace& trace) {
 
 void attribute_branches(StepContext& context) {
   auto& trace = context.trace;
-  keep_branches(trace);
-  keep_conditionals(trace);
-  hang_ops(trace);
+  SourcePlaces places(context.sources, trace);
+  if (!trace.branches.arm.empty()) {
+    name_arms(trace, places);
+    keep_branches(trace);
+    keep_conditionals(trace);
+    hang_ops(trace);
+  } else {
+    std::ranges::fill(trace.ops.branch.rows(), -1);
+  }
+  classify_bools(trace, places);
 }
 
 }  // namespace tl

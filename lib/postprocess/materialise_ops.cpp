@@ -190,6 +190,10 @@ void fill_branches(Trace& trace, const Capture& capture) {
       conditionals.num_arms.push_back(1);
       conditionals.then_count.push_back(0);
       conditionals.else_count.push_back(0);
+      conditionals.kind.push_back(static_cast<std::uint8_t>(ConditionalKind::kUnknown));
+      conditionals.line.push_back(0);
+      conditionals.line_end.push_back(0);
+      conditionals.parent_arm.push_back(-1);
     }
     const auto conditional = static_cast<std::size_t>(found->second);
     auto& count = branch.arm == 0 ? conditionals.then_count : conditionals.else_count;
@@ -202,6 +206,7 @@ void fill_branches(Trace& trace, const Capture& capture) {
     branches.test_op.push_back(signed_row(branch.test_op));
     branches.first_op.push_back(first);
     branches.end_op.push_back(end);
+    branches.conditional_arm.push_back(-1);
     open.push_back(row);
   }
 }

@@ -43,10 +43,10 @@ constexpr std::array kSteps = {
          .run = mark_depths,
          .about = "measures distances from inputs and to outputs, flags sources and sinks"},
     Step{.name = "attribute-branches",
-         .reads = kOpRows | kBranchRows | kProgram,
+         .reads = kOpRows | kBranchRows | kProgram | kCallRows | kFlowRows | kArgWords,
          .writes = kBranchOfOp | kBranchRows,
          .run = attribute_branches,
-         .about = "hangs ops on the conditional arms they ran in"},
+         .about = "names the arms of conditionals by the source, hangs ops on those they ran in"},
     Step{.name = "fix-buffers",
          .reads = kOpRows | kEdgeRows | kOpFlags | kProgram,
          .writes = kBufferVersions | kOpFlags,
@@ -143,7 +143,7 @@ Trace finish_sparse(SparseRecording&& recording, std::span<StepObserver* const> 
   trace.payloads = {};
   trace.shapes.truncate(recording.event_shapes);
   Capture capture;
-  StepContext context{trace, capture};
+  StepContext context{trace, capture, recording.sources};
   run_steps(std::span(kSteps).subspan(kSparseSteps), context, observers, nullptr);
   return trace;
 }
@@ -151,7 +151,7 @@ Trace finish_sparse(SparseRecording&& recording, std::span<StepObserver* const> 
 Trace run_pipeline(Capture&& capture, std::span<StepObserver* const> observers, const PipelineOptions& options) {
   const auto* last = options.stop_after.empty() ? nullptr : &find_step(options.stop_after);
   Trace trace;
-  StepContext context{trace, capture};
+  StepContext context{trace, capture, options.sources};
   run_steps(kSteps, context, observers, last);
   return trace;
 }

@@ -12,7 +12,8 @@
 namespace tl {
 
 struct PipelineOptions {
-  std::string stop_after;  ///< name of the last step to run; empty: all. A trace stopped early is not finished.
+  std::string stop_after = {};  ///< name of the last step to run; empty: all. A trace stopped early is not finished.
+  std::span<const SourceText> sources = {};  ///< texts of the model's functions, by which branches are named
 };
 
 /// The steps in order.

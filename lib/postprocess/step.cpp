@@ -22,7 +22,8 @@ ColumnGroup column_group(std::string_view table, std::string_view field) {
   if (table == "args" || table == "flow_args" || field == "args_begin") return kArgWords;
   if (table == "param_uses") return kParamUses;
   if (table == "module_calls") return kCallRows;
-  if (table == "branches" || table == "conditionals") return kBranchRows;
+  if (table == "branches" || table == "conditionals" || table == "conditional_arms") return kBranchRows;
+  if (table == "bools") return kBranchRows;
   if (table == "loops") return kLoopRows;
   if (table == "flow") return kFlowRows;
   if (table == "op_seconds" || table == "module_call_seconds") return kTimes;

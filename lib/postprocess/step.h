@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/source_text.h"
 #include "trace/capture.h"
 #include "trace/trace.h"
 
@@ -21,7 +22,7 @@ enum ColumnGroup : std::uint32_t {
   kArgWords = 1u << 6,        ///< args, flow_args, ops.args_begin, flow.args_begin
   kParamUses = 1u << 7,
   kCallRows = 1u << 8,     ///< module_calls
-  kBranchRows = 1u << 9,   ///< branches, conditionals
+  kBranchRows = 1u << 9,   ///< branches, conditionals, conditional_arms, bools
   kBranchOfOp = 1u << 10,  ///< ops.branch
   kLoopRows = 1u << 11,
   kFlowRows = 1u << 12,     ///< flow without its arguments
@@ -47,6 +48,7 @@ ColumnGroup column_group(std::string_view table, std::string_view field);
 struct StepContext {
   Trace& trace;
   Capture& capture;  ///< emptied by materialise-ops but for its outputs, by add-output-nodes of those
+  std::span<const SourceText> sources = {};  ///< texts of the model's functions; empty where the file holds none
 };
 
 /// One row of the pipeline.

@@ -251,6 +251,11 @@ const std::vector<OpCost>& FieldContext::op_costs() const {
   return *op_costs_;
 }
 
+const BranchFacts& FieldContext::branch_facts() const {
+  if (!branch_facts_) branch_facts_ = std::make_unique<BranchFacts>(make_branch_facts(trace_));
+  return *branch_facts_;
+}
+
 const ModuleCosts& FieldContext::module_costs() const {
   if (!module_costs_) module_costs_ = std::make_unique<ModuleCosts>(tl::module_costs(trace_, op_costs()));
   return *module_costs_;

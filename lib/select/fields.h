@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost/module_costs.h"
+#include "select/branch_facts.h"
 #include "trace/trace.h"
 
 namespace tl {
@@ -78,6 +79,7 @@ class FieldContext {
   /// A row an Op.
   const std::vector<OpCost>& op_costs() const;
   const ModuleCosts& module_costs() const;
+  const BranchFacts& branch_facts() const;
 
  private:
   const Trace& trace_;
@@ -88,6 +90,7 @@ class FieldContext {
   mutable std::unique_ptr<ChildIndex> calls_of_module_;
   mutable std::unique_ptr<std::vector<OpCost>> op_costs_;
   mutable std::unique_ptr<ModuleCosts> module_costs_;
+  mutable std::unique_ptr<BranchFacts> branch_facts_;
 };
 
 /// One field of the rows of a table: Python TorchLens's name where it has the field.

@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "select/collections.h"
+#include "trace/branches.h"
 
 namespace tl {
 namespace {
@@ -94,6 +95,7 @@ class Lookup {
     if (const auto row = row_of(trace_.buffers.address, trace_.buffers.address, key)) {
       return Found{Found::Kind::kBuffer, *row};
     }
+    if (const auto row = conditional(key)) return Found{Found::Kind::kConditional, *row};
     if (const auto index = integer_from(key)) return element(trace_, Found::Kind::kOp, *index);
     if (const auto parts = collection_key(key)) return in_collection(*parts);
     return std::nullopt;
@@ -262,6 +264,14 @@ class Lookup {
         return static_cast<std::uint32_t>(row);
     }
     return std::nullopt;
+  }
+
+  std::optional<std::uint32_t> conditional(std::string_view key) const {
+    if (key.find('_') == std::string_view::npos || trace_.conditionals.instruction.empty()) return std::nullopt;
+    const auto labels = conditional_labels(trace_);
+    const auto found = std::ranges::find(labels, key);
+    if (found == labels.end()) return std::nullopt;
+    return static_cast<std::uint32_t>(found - labels.begin());
   }
 
   std::optional<Result<Found>> module_call(std::string_view address, std::string_view pass) const {

@@ -1,6 +1,7 @@
 // The fields of ops.
 #include <algorithm>
 
+#include "select/branch_fields.h"
 #include "select/field_lists.h"
 #include "select/op_facts.h"
 
@@ -239,6 +240,12 @@ constexpr Field kNames[] = {
     {"is_output_ancestor", kBool, "", "some output hangs on it", flag<kOpOutputAncestor>},
     {"is_input_descendant", kBool, "", "hangs on some input", flag<kOpInputDescendant>},
     {"is_scalar_bool", kBool, "", "one bool", flag<kOpScalarBool>},
+    {"bool_value", kBool, "", "the answer when the program first asked for its truth value", set_bool_value},
+    {"conditional_context_kind", kString, "", "what asked first: if_test, elif_test, ifexp, while, assert, bool_cast",
+     set_bool_context},
+    {"conditional_branch_stack", kStrings, "", "the arms it stands in, outermost first: cond_gt_1_2:then",
+     set_branch_stack},
+    {"conditional_depth", kInteger, "", "arms it stands in", set_conditional_depth},
 };
 
 }  // namespace

@@ -110,6 +110,11 @@ Marks rows_of_ops(const FieldContext& context, TableId table, const Marks& ops) 
       break;
     case TableId::k_conditionals:
       return through(rows_of_ops(context, TableId::k_branches, ops), trace.branches.conditional, rows.size());
+    case TableId::k_conditional_arms:
+      return through(rows_of_ops(context, TableId::k_branches, ops), trace.branches.conditional_arm, rows.size());
+    case TableId::k_bools:
+      mark_referring(rows, trace.bools.op, ops);
+      break;
     case TableId::k_loops:
       mark_ranges(rows, trace.loops.first_op, trace.loops.end_op, ops);
       break;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "select/branch_fields.h"
 #include "select/field_lists.h"
 #include "select/op_facts.h"
 
@@ -302,6 +303,12 @@ std::span<const Field> named_fields(TableId table) {
       return kFlow;
     case TableId::k_loops:
       return kLoops;
+    case TableId::k_conditionals:
+      return conditional_fields();
+    case TableId::k_conditional_arms:
+      return conditional_arm_fields();
+    case TableId::k_branches:
+      return branch_fields();
     default:
       return {};
   }
@@ -318,6 +325,10 @@ std::span<const std::string_view> default_columns(TableId table) {
   static constexpr std::string_view kOfBuffers[] = {"address", "shape", "dtype", "num_versions", "last_op"};
   static constexpr std::string_view kOfEdges[] = {"parent", "child", "arg", "sub"};
   static constexpr std::string_view kOfPayloads[] = {"payload_key", "encoding", "shape", "dtype", "bytes"};
+  static constexpr std::string_view kOfConditionals[] = {"label", "kind", "outcome", "arms", "module", "source_line"};
+  static constexpr std::string_view kOfArms[] = {"conditional", "arm", "test", "evaluated", "fired", "test_op"};
+  static constexpr std::string_view kOfBranches[] = {"conditional", "conditional_arm", "test_op", "first_op", "end_op"};
+  static constexpr std::string_view kOfBools[] = {"op", "context", "value"};
   static constexpr std::string_view kOfFlow[] = {"op_name", "before_op", "tag", "value"};
   switch (table) {
     case TableId::k_ops:
@@ -336,6 +347,14 @@ std::span<const std::string_view> default_columns(TableId table) {
       return kOfEdges;
     case TableId::k_payloads:
       return kOfPayloads;
+    case TableId::k_conditionals:
+      return kOfConditionals;
+    case TableId::k_conditional_arms:
+      return kOfArms;
+    case TableId::k_branches:
+      return kOfBranches;
+    case TableId::k_bools:
+      return kOfBools;
     case TableId::k_flow:
       return kOfFlow;
     default:

@@ -48,6 +48,10 @@ Exact magnitude(const ExactValue& value) {
   return std::sqrt(value.real * value.real + value.imaginary * value.imaginary);
 }
 
+/// What |d| / |r| and |d| / |s| cannot exceed where |d| / max(|r|, |s|) is `rel`: |r| >= |s| - |d| and the other way
+/// round. A little more than that, for what rounding took away.
+double ratio_bound(double rel) { return rel < 1 ? rel / (1 - rel) * (1 + 0x1p-48) : kInfinity; }
+
 /// 2^(bits of the fraction + 1) of a real floating dtype.
 double fraction_scale(DType dtype) {
   switch (dtype) {
@@ -210,14 +214,14 @@ void Comparator::add_block(const Stretch& stretch, bool same_bytes) {
     if (usable(sums)) return add_sums(sums);
   }
   pairs.subject.decode(subject_, stretch.begin, stretch.subject, stretch.count);
-  PairSums sums = compare::sum_pairs(pairs.reference.data(), pairs.subject.data(), padded, limits_.rtol);
+  PairSums sums = compare::sum_pairs(pairs.reference.data(), pairs.subject.data(), padded, limits_);
   if (std::isfinite(sums.diff_sq + sums.reference_sq + sums.subject_sq)) {
     if (counts_ulp_ && sums.max_abs > 0) add_ulp(stretch, pairs, sums.max_rel, false);
     return usable(sums) ? add_pairs(stretch, pairs, sums) : add_exact_block(stretch);
   }
   const TensorComparison before = result_;
   take_out_nonfinite(stretch, pairs);
-  sums = compare::sum_pairs(pairs.reference.data(), pairs.subject.data(), padded, limits_.rtol);
+  sums = compare::sum_pairs(pairs.reference.data(), pairs.subject.data(), padded, limits_);
   if (counts_ulp_ && sums.max_abs > 0) add_ulp(stretch, pairs, sums.max_rel, true);
   if (usable(sums)) return add_pairs(stretch, pairs, sums);
   result_ = before;  // the exact sums count anew
@@ -272,7 +276,7 @@ void Comparator::count_nonfinite(std::int64_t index, const T& reference, const T
 template <typename T>
 void Comparator::add_ulp(const Stretch& stretch, const Pairs<T>& pairs, double max_rel, bool cleaned) {
   // Next to x numbers are more than |x| / fraction_scale apart, and no number between r and s is nearer to 0 than both.
-  const double bound = max_rel < 1 ? max_rel / (1 - max_rel) * fraction_scale(reference_.dtype()) : kInfinity;
+  const double bound = ratio_bound(max_rel) * fraction_scale(reference_.dtype());
   if (bound < static_cast<double>(max_ulp_)) return;
   const std::size_t item = item_bytes(reference_.dtype());
   const std::byte* reference = stretch.reference.data();
@@ -300,15 +304,13 @@ void Comparator::add_pairs(const Stretch& stretch, const Pairs<T>& pairs, const 
     return std::fabs(static_cast<double>(s[i]) - static_cast<double>(r[i]));
   };
   add_sums(sums);
-  if (sums.needed_atol > limits_.atol) result_.mismatched += compare::count_mismatched(r, s, padded, limits_);
   if (sums.max_abs > result_.max_abs) {
     std::size_t i = 0;
     while (difference(i) != sums.max_abs) ++i;
     result_.max_abs = sums.max_abs;
     result_.worst_index = stretch.begin + static_cast<std::int64_t>(i);
   }
-  // As |r| >= |s| - |d|, |d|/|r| is at most rel/(1 - rel): most blocks need no closer look.
-  const double rel_bound = sums.max_rel < 1 ? sums.max_rel / (1 - sums.max_rel) : kInfinity;
+  const double rel_bound = ratio_bound(sums.max_rel);  // most blocks need no closer look
   const Limits known{.rtol = result_.needed_rtol, .atol = limits_.atol};
   if (sums.max_abs <= limits_.atol || rel_bound < result_.needed_rtol) return;
   if (result_.needed_rtol == kInfinity || !compare::exceeds_rtol(r, s, padded, known)) return;
@@ -327,6 +329,7 @@ void Comparator::add_sums(const PairSums& sums) {
   result_.reference_max = std::max(result_.reference_max, sums.reference_max);
   result_.needed_atol = std::max(result_.needed_atol, sums.needed_atol);
   result_.differing += sums.differing;
+  result_.mismatched += sums.mismatched;
   result_.sign_disagreements += sums.signs;
 }
 

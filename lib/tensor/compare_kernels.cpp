@@ -59,7 +59,7 @@ struct PairLanes {
 
 template <typename T>
 [[gnu::always_inline]] inline PairSums sum_pair_lanes(const T* reference, const T* subject, std::size_t count,
-                                                      double rtol) {
+                                                      const Limits& limits) {
   constexpr bool kWide = std::is_same_v<T, double>;
   PairLanes at;
   for (std::size_t i = 0; i < count; i += kLanes) {
@@ -94,8 +94,10 @@ template <typename T>
     const Doubles rel = abs_d / larger;
     at.rel += rel;
     raise(at.max_rel, rel);
-    const Doubles allowed = rtol * abs_r;
-    raise(at.needed_atol, abs_d - allowed);
+    const Doubles allowed = limits.rtol * abs_r;
+    const Doubles beyond = abs_d - allowed;
+    raise(at.needed_atol, beyond);
+    at.mismatched += beyond > limits.atol;
   }
   return {.diff_sq = sum_of(at.diff_sq),
           .reference_sq = sum_of(at.reference_sq),
@@ -108,6 +110,7 @@ template <typename T>
           .reference_max = max_of(at.reference_max),
           .subject_max = max_of(at.subject_max),
           .needed_atol = max_of(at.needed_atol),
+          .mismatched = count_of(at.mismatched),
           .differing = count_of(at.differing),
           .signs = count_of(at.signs)};
 }
@@ -141,19 +144,6 @@ template <typename T>
 }
 
 template <typename T>
-[[gnu::always_inline]] inline std::int64_t count_mismatched_lanes(const T* reference, const T* subject,
-                                                                  std::size_t count, const Limits& limits) {
-  Masks mismatched{};
-  for (std::size_t i = 0; i < count; i += kLanes) {
-    Doubles abs_d;
-    Doubles abs_r;
-    load_magnitudes(abs_d, abs_r, reference + i, subject + i);
-    mismatched += abs_d - limits.rtol * abs_r > limits.atol;
-  }
-  return count_of(mismatched);
-}
-
-template <typename T>
 [[gnu::always_inline]] inline bool exceeds_rtol_lanes(const T* reference, const T* subject, std::size_t count,
                                                       const Limits& limits) {
   Masks exceeding{};
@@ -166,66 +156,75 @@ template <typename T>
   return count_of(exceeding) != 0;
 }
 
-/// The bits of a float as an integer that grows by one from each number to the next, 0 for both zeros.
-template <typename Signed, typename Bits>
-[[gnu::always_inline]] inline Signed ordered(Bits bits) {
-  constexpr auto kTop = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
-  const auto magnitude = static_cast<Signed>(bits & static_cast<Bits>(~kTop));
-  return (bits & kTop) != 0 ? static_cast<Signed>(-magnitude) : magnitude;
+/// Bytes of a vector of bits: a register with AVX2.
+constexpr std::size_t kRegister = 32;
+
+/// The bits of floats as integers that grow by one from each number to the next, 0 for both zeros.
+template <typename Vector>
+[[gnu::always_inline]] inline void order(Vector& bits) {
+  using Element = std::remove_reference_t<decltype(bits[0])>;
+  const Vector negative = bits < 0;
+  bits &= std::numeric_limits<Element>::max();
+  bits = (bits ^ negative) - negative;
 }
 
-/// `Signed` holds every ordered(); `Distance` every difference of two.
-template <typename Bits, typename Signed, typename Distance>
+/// `Signed` has the size of the floats.
+template <typename Signed>
 [[gnu::always_inline]] inline std::uint64_t max_distance(const std::byte* reference, const std::byte* subject,
                                                          std::size_t count) {
-  Distance most = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    Bits r;
-    Bits s;
-    std::memcpy(&r, reference + i * sizeof(Bits), sizeof(Bits));
-    std::memcpy(&s, subject + i * sizeof(Bits), sizeof(Bits));
-    const auto a = ordered<Signed>(r);
-    const auto b = ordered<Signed>(s);
-    const Distance distance = a > b ? static_cast<Distance>(static_cast<Distance>(a) - static_cast<Distance>(b))
-                                    : static_cast<Distance>(static_cast<Distance>(b) - static_cast<Distance>(a));
+  using Unsigned = std::make_unsigned_t<Signed>;
+  using Ordered __attribute__((vector_size(kRegister))) = Signed;
+  using Distances __attribute__((vector_size(kRegister))) = Unsigned;
+  constexpr std::size_t kElements = kRegister / sizeof(Signed);
+  Distances most{};
+  for (std::size_t i = 0; i < count; i += kElements) {
+    const std::size_t bytes = std::min(kElements, count - i) * sizeof(Signed);
+    Ordered r{};
+    Ordered s{};
+    if (bytes == kRegister) {
+      std::memcpy(&r, reference + i * sizeof(Signed), kRegister);
+      std::memcpy(&s, subject + i * sizeof(Signed), kRegister);
+    } else {
+      std::memcpy(&r, reference + i * sizeof(Signed), bytes);
+      std::memcpy(&s, subject + i * sizeof(Signed), bytes);
+    }
+    order(r);
+    order(s);
+    const auto up = reinterpret_cast<Distances>(s) - reinterpret_cast<Distances>(r);
+    const Distances distance = r > s ? -up : up;
     most = distance > most ? distance : most;
   }
-  return most;
+  Unsigned greatest = 0;
+  for (std::size_t lane = 0; lane < kElements; ++lane) greatest = std::max<Unsigned>(greatest, most[lane]);
+  return greatest;
 }
 
 TL_VECTOR_CLONES std::uint64_t max_ulp_8(const std::byte* r, const std::byte* s, std::size_t count) {
-  return max_distance<std::uint8_t, std::int16_t, std::uint16_t>(r, s, count);
+  return max_distance<std::int8_t>(r, s, count);
 }
 TL_VECTOR_CLONES std::uint64_t max_ulp_16(const std::byte* r, const std::byte* s, std::size_t count) {
-  return max_distance<std::uint16_t, std::int16_t, std::uint16_t>(r, s, count);
+  return max_distance<std::int16_t>(r, s, count);
 }
 TL_VECTOR_CLONES std::uint64_t max_ulp_32(const std::byte* r, const std::byte* s, std::size_t count) {
-  return max_distance<std::uint32_t, std::int32_t, std::uint32_t>(r, s, count);
+  return max_distance<std::int32_t>(r, s, count);
 }
 TL_VECTOR_CLONES std::uint64_t max_ulp_64(const std::byte* r, const std::byte* s, std::size_t count) {
-  return max_distance<std::uint64_t, std::int64_t, std::uint64_t>(r, s, count);
+  return max_distance<std::int64_t>(r, s, count);
 }
 
 }  // namespace
 
-TL_VECTOR_CLONES PairSums sum_pairs(const float* reference, const float* subject, std::size_t count, double rtol) {
-  return sum_pair_lanes(reference, subject, count, rtol);
+TL_VECTOR_CLONES PairSums sum_pairs(const float* reference, const float* subject, std::size_t count,
+                                    const Limits& limits) {
+  return sum_pair_lanes(reference, subject, count, limits);
 }
-TL_VECTOR_CLONES PairSums sum_pairs(const double* reference, const double* subject, std::size_t count, double rtol) {
-  return sum_pair_lanes(reference, subject, count, rtol);
+TL_VECTOR_CLONES PairSums sum_pairs(const double* reference, const double* subject, std::size_t count,
+                                    const Limits& limits) {
+  return sum_pair_lanes(reference, subject, count, limits);
 }
 
 TL_VECTOR_CLONES PairSums sum_equal(const float* values, std::size_t count) { return sum_equal_lanes(values, count); }
 TL_VECTOR_CLONES PairSums sum_equal(const double* values, std::size_t count) { return sum_equal_lanes(values, count); }
-
-TL_VECTOR_CLONES std::int64_t count_mismatched(const float* reference, const float* subject, std::size_t count,
-                                               const Limits& limits) {
-  return count_mismatched_lanes(reference, subject, count, limits);
-}
-TL_VECTOR_CLONES std::int64_t count_mismatched(const double* reference, const double* subject, std::size_t count,
-                                               const Limits& limits) {
-  return count_mismatched_lanes(reference, subject, count, limits);
-}
 
 TL_VECTOR_CLONES bool exceeds_rtol(const float* reference, const float* subject, std::size_t count,
                                    const Limits& limits) {

@@ -29,22 +29,19 @@ struct PairSums {
   double reference_max = 0;
   double subject_max = 0;  ///< of doubles only
   double needed_atol = 0;
+  std::int64_t mismatched = 0;
   std::int64_t differing = 0;
   std::int64_t signs = 0;
 };
 
 /// `count` is a multiple of kLanes; the arrays are padded with zeros, which add nothing. The bits of the result do not
 /// depend on the processor.
-PairSums sum_pairs(const float* reference, const float* subject, std::size_t count, double rtol);
-PairSums sum_pairs(const double* reference, const double* subject, std::size_t count, double rtol);
+PairSums sum_pairs(const float* reference, const float* subject, std::size_t count, const Limits& limits);
+PairSums sum_pairs(const double* reference, const double* subject, std::size_t count, const Limits& limits);
 
 /// sum_pairs of an array with itself: reference_sq, subject_sq, dot and the maxima only.
 PairSums sum_equal(const float* values, std::size_t count);
 PairSums sum_equal(const double* values, std::size_t count);
-
-/// How many pairs have |d| - rtol |r| > atol.
-std::int64_t count_mismatched(const float* reference, const float* subject, std::size_t count, const Limits& limits);
-std::int64_t count_mismatched(const double* reference, const double* subject, std::size_t count, const Limits& limits);
 
 /// Whether a pair has |d| - atol > rtol |r|, that is, needs a greater rtol.
 bool exceeds_rtol(const float* reference, const float* subject, std::size_t count, const Limits& limits);

@@ -39,8 +39,9 @@ struct StatisticInfo {
 /// One row a statistic, in the order they are written.
 std::span<const StatisticInfo> statistic_infos();
 
-/// Reads a list of names separated by commas; `all` is every one, `usual` all but the histogram. The names shape and dtype, which every record has
-/// anyway, are taken too. Throws Error(kUsage) for an empty list or an unknown name, with what is near.
+/// Reads a list of names separated by commas; `all` is every one, `usual` all but the histogram. The names shape and
+/// dtype, which every record has anyway, are taken too. Throws Error(kUsage) for an empty list or an unknown name, with
+/// what is near.
 StatisticSet parse_statistics(std::string_view list);
 
 /// The names of a set, joined by commas, in the order of statistic_infos().

@@ -37,6 +37,10 @@ constexpr std::array kEnums = {
     EnumColumn{"layers.grouping_basis", static_cast<int>(GroupingBasis::kLine)},
     EnumColumn{"modules.training", 2},
     EnumColumn{"branches.arm", 1},
+    EnumColumn{"conditionals.kind", static_cast<int>(ConditionalKind::kCompiler)},
+    EnumColumn{"conditional_arms.kind", static_cast<int>(ArmKind::kFalseSide)},
+    EnumColumn{"bools.context", static_cast<int>(BoolContext::kCond)},
+    EnumColumn{"bools.value", 1},
     EnumColumn{"flow.tag", static_cast<int>(ArgTag::kOther)},
     EnumColumn{"payloads.encoding", static_cast<int>(PayloadEncoding::kOpaque)},
 };

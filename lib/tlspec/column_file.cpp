@@ -33,7 +33,27 @@ struct FlatStrings {
 constexpr std::array kAddedLater = {
     std::string_view("ops.sample"),
     std::string_view("params.digest"),
+    std::string_view("branches.conditional_arm"),
+    std::string_view("conditionals.kind"),
+    std::string_view("conditionals.line"),
+    std::string_view("conditionals.line_end"),
+    std::string_view("conditionals.parent_arm"),
+    std::string_view("conditional_arms.conditional"),
+    std::string_view("conditional_arms.kind"),
+    std::string_view("conditional_arms.elif_index"),
+    std::string_view("conditional_arms.line"),
+    std::string_view("conditional_arms.line_end"),
+    std::string_view("conditional_arms.test"),
+    std::string_view("conditional_arms.evaluated"),
+    std::string_view("conditional_arms.fired"),
+    std::string_view("conditional_arms.test_op"),
+    std::string_view("bools.op"),
+    std::string_view("bools.context"),
+    std::string_view("bools.value"),
 };
+
+/// Tables all of whose columns were.
+constexpr std::array kTablesAddedLater = {std::string_view("conditional_arms"), std::string_view("bools")};
 
 /// True if the file has no such column and need not have it.
 bool may_lack(const ColumnReader& reader, const std::string& name) {
@@ -77,6 +97,10 @@ void fill_lacking(Trace& trace, const std::vector<std::string>& names) {
 }
 
 }  // namespace
+
+bool added_later(std::string_view table) {
+  return std::ranges::find(kTablesAddedLater, table) != kTablesAddedLater.end();
+}
 
 std::vector<std::pair<std::string, std::int64_t>> column_counts(const Trace& trace) {
   std::vector<std::pair<std::string, std::int64_t>> counts;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct StoredPayloadColumns {
 /// Rows of every table, of the pools `strings` and `shapes`, and words of `args` and `flow_args`: what the manifest
 /// states as counts.
 std::vector<std::pair<std::string, std::int64_t>> column_counts(const Trace& trace);
+
+/// True of a table that recordings of earlier versions lack; they read as without rows.
+bool added_later(std::string_view table);
 
 /// Writes every column as a 1-D tensor `table.field`, wide elements first so that all are aligned in memory; the pools
 /// as `strings.offsets`, `strings.bytes`, `shapes.begin`, `shapes.dims`; and `args`, `flow_args`. `stored` replaces

@@ -19,6 +19,7 @@ inline constexpr std::int64_t kTlspecVersion = 1;
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kColumnsFile = "columns.safetensors";
 inline constexpr const char* kTimingFile = "timing.safetensors";
+inline constexpr const char* kSourcesFile = "sources.safetensors";
 inline constexpr const char* kStatisticsFile = "statistics.safetensors";
 inline constexpr const char* kStatsLinesFile = "stats.jsonl";
 

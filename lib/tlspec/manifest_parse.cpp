@@ -140,9 +140,10 @@ RunInfo read_run(const JsonObject& root) {
 /// Refuses what is no recording of ours, or one that this build does not read.
 void check_identity(const JsonObject& root, const std::string& shown_name) {
   if (root.has("tlspec_version")) {
-    throw Error(ErrorCode::kUnsupportedKind,
-                shown_name + ": is a .tlspec of the Python package TorchLens, whose records are a pickle",
-                "its activations are read as one side of torchlens diff; records need a trace of the exported model file");
+    throw Error(
+        ErrorCode::kUnsupportedKind,
+        shown_name + ": is a .tlspec of the Python package TorchLens, whose records are a pickle",
+        "its activations are read as one side of torchlens diff; records need a trace of the exported model file");
   }
   if (root.string("format") != kTlspecFormat) {
     throw Error(ErrorCode::kNotATrace, shown_name + ": is no manifest of a recording", kRecordHint,

@@ -13,6 +13,7 @@
 #include "tlspec/column_file.h"
 #include "tlspec/manifest.h"
 #include "tlspec/mapped_payloads.h"
+#include "tlspec/source_file.h"
 #include "tlspec/sparse_checks.h"
 #include "tlspec/statistics_file.h"
 #include "trace/invariants.h"
@@ -72,6 +73,7 @@ void check_digests(const fs::path& directory, const Manifest& manifest, bool all
 void check_counts(const fs::path& directory, const Manifest& manifest, const Trace& trace) {
   for (const auto& [name, rows] : column_counts(trace)) {
     const auto found = std::ranges::find(manifest.counts, name, &std::pair<std::string, std::int64_t>::first);
+    if (found == manifest.counts.end() && rows == 0 && added_later(name)) continue;
     if (found == manifest.counts.end()) damaged(directory / kManifestFile, "counts." + name + " is missing");
     if (found->second != rows) {
       damaged(directory / kManifestFile, "counts." + name + " is " + std::to_string(found->second) + ", " +
@@ -187,7 +189,10 @@ SparseFile read_sparse(const fs::path& directory) {
                          std::string(to_string(opened.manifest.level)) + " keeps none");
   }
   map_payloads(directory, opened, false);
-  SparseFile file{{std::move(opened.trace), static_cast<std::size_t>(shapes)}, opened.manifest.level};
+  SparseFile file{{std::move(opened.trace), static_cast<std::size_t>(shapes), {}}, opened.manifest.level};
+  if (opened.manifest.find_file(kSourcesFile) != nullptr) {
+    file.recording.sources = read_sources(directory / kSourcesFile);
+  }
   check_sparse(file.recording, ErrorCode::kFileDamaged, columns.string());
   own_columns(file.recording.trace);
   return file;

@@ -12,6 +12,7 @@
 #include "tlspec/column_checks.h"
 #include "tlspec/column_file.h"
 #include "tlspec/shard_writer.h"
+#include "tlspec/source_file.h"
 #include "tlspec/sparse_checks.h"
 #include "tlspec/statistics_file.h"
 #include "tlspec/stats_jsonl.h"
@@ -82,6 +83,10 @@ WriteReport write_recording(const Trace& trace, const SparseRecording* sparse, c
       manifest.files.push_back(
           listed(kStatsLinesFile, write_stats_jsonl(directory.temp() / kStatsLinesFile, trace), false));
     }
+  }
+  if (sparse != nullptr && !sparse->sources.empty()) {
+    manifest.files.push_back(
+        listed(kSourcesFile, write_sources(directory.temp() / kSourcesFile, sparse->sources), false));
   }
   WriteReport report;
   report.payloads = shards.payloads;

@@ -195,7 +195,35 @@ void check_buffers(const Trace& trace, Findings& findings) {
   }
 }
 
+/// Arms stand with their conditional, an executed arm and its conditional agree, and an arm stands in an earlier one.
+void check_arms(const Trace& trace, Findings& findings) {
+  const auto& arms = trace.conditional_arms;
+  const auto& branches = trace.branches;
+  const auto& conditionals = trace.conditionals;
+  const auto owner_of = [&](std::int32_t arm) {
+    const auto row = static_cast<std::size_t>(arm);
+    return arm < 0 || row >= arms.conditional.size() ? -1 : arms.conditional[row];
+  };
+  for (std::size_t row = 1; row < arms.conditional.size(); ++row) {
+    if (arms.conditional[row] >= arms.conditional[row - 1]) continue;
+    findings.add("branches", at("conditional_arms", row) + " is of conditional " + number(arms.conditional[row]) +
+                                 ", the row before of " + number(arms.conditional[row - 1]));
+  }
+  for (std::size_t row = 0; row < branches.conditional.size(); ++row) {
+    const auto arm = branches.conditional_arm[row];
+    if (arm < 0 || owner_of(arm) == branches.conditional[row]) continue;
+    findings.add("branches", at("branches", row) + " is of conditional " + number(branches.conditional[row]) +
+                                 ", its arm " + number(arm) + " of " + number(owner_of(arm)));
+  }
+  for (std::size_t row = 0; row < conditionals.instruction.size(); ++row) {
+    const auto arm = conditionals.parent_arm[row];
+    if (arm < 0 || owner_of(arm) != static_cast<std::int64_t>(row)) continue;
+    findings.add("branches", at("conditionals", row) + " stands in its own arm " + number(arm));
+  }
+}
+
 void check_branches(const Trace& trace, Findings& findings) {
+  check_arms(trace, findings);
   const auto& branches = trace.branches;
   check_parents_first("branches", branches.parent.view(), findings, "branches");
   check_nested("branches", branches.parent.view(), branches.first_op.view(), branches.end_op.view(), findings,

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
+#include "core/source_text.h"
 #include "trace/trace.h"
 
 namespace tl {
@@ -11,6 +13,7 @@ namespace tl {
 struct SparseRecording {
   Trace trace;
   std::size_t event_shapes = 0;  ///< shapes of the pool that events refer to; what follows is of the payloads' rows
+  std::vector<SourceText> sources = {};  ///< texts of the model's functions, by which branches will be named
 };
 
 }  // namespace tl

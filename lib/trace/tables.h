@@ -44,6 +44,8 @@ using ParamsTable = params_table_fields;
 using BuffersTable = buffers_table_fields;
 using BranchesTable = branches_table_fields;
 using ConditionalsTable = conditionals_table_fields;
+using ConditionalArmsTable = conditional_arms_table_fields;
+using BoolsTable = bools_table_fields;
 using LoopsTable = loops_table_fields;
 using FlowTable = flow_table_fields;
 using PayloadsTable = payloads_table_fields;
@@ -52,6 +54,41 @@ enum class OpKind : std::uint8_t { kOperation = 0, kInput = 1, kBuffer = 2, kOut
 enum class ParamKind : std::uint8_t { kParameter = 0, kConstant = 1, kPacked = 2 };
 enum class GroupingBasis : std::uint8_t { kColumns = 0, kLine = 1 };
 enum class DeviceKind : std::uint8_t { kCpu = 0, kCuda = 1, kMeta = 2, kOther = 255 };
+
+/// What a conditional is by the source text in the file; kUnknown where the file holds none.
+enum class ConditionalKind : std::uint8_t {
+  kUnknown = 0,
+  kIfChain = 1,   ///< if / elif / else
+  kIfExp = 2,     ///< x if test else y
+  kCond = 3,      ///< torch.cond
+  kBoolOp = 4,    ///< and, or, a chained comparison: part of a test, has no arms
+  kAssert = 5,    ///< has no arms
+  kCompiler = 6,  ///< made by TorchScript to rewrite return, break and continue; has no arms
+};
+
+/// kTrueSide and kFalseSide: the blocks of a conditional of which no source text tells what they are.
+enum class ArmKind : std::uint8_t {
+  kThen = 0,
+  kElif = 1,
+  kElse = 2,
+  kFallthrough = 3,  ///< what follows a chain without else all of whose arms provably end
+  kTrueSide = 4,
+  kFalseSide = 5,
+};
+
+/// What asked a tensor for its truth value.
+enum class BoolContext : std::uint8_t {
+  kUnknown = 0,
+  kIfTest = 1,
+  kElifTest = 2,
+  kIfExp = 3,
+  kWhile = 4,
+  kAssert = 5,
+  kBoolCast = 6,  ///< bool(x) by itself, or an operand of and, or, not outside a test
+  kComprehensionFilter = 7,
+  kMatchGuard = 8,
+  kCond = 9,  ///< the predicate of torch.cond
+};
 
 /// How a stored payload gives the value back.
 enum class PayloadEncoding : std::uint8_t {

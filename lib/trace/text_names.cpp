@@ -19,7 +19,9 @@ constexpr std::array kForms = {
     TableForm{"buffers", "buffer", "buffer"},
     TableForm{"module_calls", "call", "call"},
     TableForm{"conditionals", "conditional", "if"},
+    TableForm{"conditional_arms", "conditional_arm", "a"},
     TableForm{"branches", "branch", "arm"},
+    TableForm{"bools", "bool", "b"},
     TableForm{"loops", "loop", "loop"},
     TableForm{"layers", "layer", "layer"},
     TableForm{"payloads", "payload", "p"},
@@ -63,6 +65,16 @@ constexpr std::array kDevices = {ValueName{"cpu", 0}, ValueName{"cuda", 1}, Valu
                                  ValueName{"other", 255}};
 constexpr std::array kParamKinds = {ValueName{"parameter", 0}, ValueName{"constant", 1}, ValueName{"packed", 2}};
 constexpr std::array kArms = {ValueName{"then", 0}, ValueName{"else", 1}};
+constexpr std::array kConditionalKinds = {ValueName{"unknown", 0}, ValueName{"if_chain", 1}, ValueName{"ifexp", 2},
+                                          ValueName{"cond", 3},    ValueName{"bool_op", 4},  ValueName{"assert", 5},
+                                          ValueName{"compiler", 6}};
+constexpr std::array kArmKinds = {ValueName{"then", 0},        ValueName{"elif", 1},      ValueName{"else", 2},
+                                  ValueName{"fallthrough", 3}, ValueName{"true_side", 4}, ValueName{"false_side", 5}};
+constexpr std::array kBoolContexts = {ValueName{"unknown", 0},     ValueName{"if_test", 1},
+                                      ValueName{"elif_test", 2},   ValueName{"ifexp", 3},
+                                      ValueName{"while", 4},       ValueName{"assert", 5},
+                                      ValueName{"bool_cast", 6},   ValueName{"comprehension_filter", 7},
+                                      ValueName{"match_guard", 8}, ValueName{"cond", 9}};
 constexpr std::array kEncodings = {ValueName{"dense", 0},  ValueName{"window", 1}, ValueName{"quantised", 2},
                                    ValueName{"sparse", 3}, ValueName{"pairs", 4},  ValueName{"empty", 5},
                                    ValueName{"opaque", 6}};
@@ -237,6 +249,9 @@ std::span<const ValueName> enum_names(std::string_view unit) {
   if (unit == "ParamKind") return kParamKinds;
   if (unit == "PayloadEncoding") return kEncodings;
   if (unit == "0 then, 1 else") return kArms;
+  if (unit == "ConditionalKind") return kConditionalKinds;
+  if (unit == "ArmKind") return kArmKinds;
+  if (unit == "BoolContext") return kBoolContexts;
   return {};
 }
 

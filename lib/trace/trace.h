@@ -38,6 +38,8 @@ struct Trace {
   BuffersTable buffers;
   BranchesTable branches;
   ConditionalsTable conditionals;
+  ConditionalArmsTable conditional_arms;
+  BoolsTable bools;
   LoopsTable loops;
   FlowTable flow;
   PayloadsTable payloads;

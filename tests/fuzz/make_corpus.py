@@ -248,6 +248,19 @@ def script_seeds():
         put("script", name, text)
 
 
+def python_outline_seeds():
+    """The functions of the snippets that are hard to outline, and texts that are no Python."""
+    clear("python_outline")
+    text = (TESTS / "unit" / "postprocess" / "snippets.py").read_text(encoding="utf-8")
+    for snippet in text.split("\n\n\n")[1:]:
+        name = next(line for line in snippet.splitlines() if line.startswith("def ")).split("(")[0][4:]
+        put("python_outline", name if name.isascii() else "unicode", snippet.rstrip("\n") + "\n")
+    put("python_outline", "deep", "".join(" " * level + "if a:\n" for level in range(120)) + " " * 120 + "pass\n")
+    put("python_outline", "chained", "x = " + "a if b else " * 150 + "c\n")
+    put("python_outline", "half", "if x:\n    y = (a if b\nelse:\n    '''\n")
+
+
+
 def zipped(entries, **options):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", options.get("method", zipfile.ZIP_STORED)) as archive:
@@ -429,6 +442,7 @@ def main():
     npy_seeds()
     pickle_seeds()
     safetensors_seeds()
+    python_outline_seeds()
     script_seeds()
     selector_seeds()
     zip_seeds()

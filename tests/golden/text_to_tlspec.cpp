@@ -1,7 +1,9 @@
-// text_to_tlspec TEXT DIR: runs the steps over a trace text as if a model had just run, and writes the recording. Makes
-// the recordings of the golden tests, so that what is committed can be read and reviewed. A line `# sparse` in the text
-// asks for a sparse recording, `# statistics` for statistics as if every f32 value had the elements 0, 1, 2 ….
+// text_to_tlspec TEXT DIR: runs the steps over a trace text as if a model had just run, and writes the recording;
+// source texts of the model are in TEXT with the extension .source, if there is such a file. Makes the recordings of
+// the golden tests, so that what is committed can be read and reviewed. A line `# sparse` in the text asks for a sparse
+// recording, `# statistics` for statistics as if every f32 value had the elements 0, 1, 2 ….
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <numeric>
@@ -38,12 +40,15 @@ int main(int argc, char** argv) {
   try {
     std::ifstream file(argv[1], std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto sources = tl::test::source_texts(std::filesystem::path(argv[1]).replace_extension(".source"));
     auto capture = tl::test::capture_from_text(text);
     if (text.find("\n# statistics\n") != std::string::npos) add_statistics(capture);
     if (text.find("\n# sparse\n") != std::string::npos) {
-      tl::write_sparse(tl::make_sparse(std::move(capture)), argv[2]);
+      auto recording = tl::make_sparse(std::move(capture));
+      recording.sources = sources;
+      tl::write_sparse(recording, argv[2]);
     } else {
-      tl::write_tlspec(tl::run_pipeline(std::move(capture)), argv[2]);
+      tl::write_tlspec(tl::run_pipeline(std::move(capture), {}, {.sources = sources}), argv[2]);
     }
   } catch (const tl::Error& error) {
     std::fprintf(stderr, "%s: %s\n", argv[1], error.what());

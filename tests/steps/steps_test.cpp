@@ -1,6 +1,7 @@
 // Runs one step of the pipeline on tests/steps/<step>/<case>.in.trace and compares the trace text with
 // <case>.out.trace. TL_UPDATE_GOLDENS=1 rewrites the expected files; review the difference. For materialise-ops and
-// add-output-nodes the text stands for the Capture: rows of kind output are what the model returned.
+// add-output-nodes the text stands for the Capture: rows of kind output are what the model returned. Where there is a
+// <case>.source, it holds the source texts of the model: each behind a line `#source LINE FILE`.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,7 +91,8 @@ Trace run(const Case& which, const std::string& text) {
   auto trace = trace_from_text(text);
   EXPECT_EQ(check_invariants(trace).size(), 0U) << check_invariants(trace)[0].message;
   Capture capture;
-  StepContext context{trace, capture};
+  const auto sources = test::source_texts(file_of(which, ".source"));
+  StepContext context{trace, capture, sources};
   const auto& step = find_step(which.step);
   StepContract contract;
   contract.before(step, trace);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <random>
+#include <sstream>
 
 #include "trace/args.h"
 #include "trace/text.h"
@@ -112,6 +114,21 @@ Capture capture_from_trace(const Trace& trace) {
 }
 
 Capture capture_from_text(const std::string& text) { return capture_from_trace(trace_from_text(text)); }
+
+std::vector<SourceText> source_texts(const std::filesystem::path& path) {
+  constexpr std::string_view kHead = "#source ";
+  std::vector<SourceText> sources;
+  std::ifstream file(path, std::ios::binary);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kHead)) {
+      std::stringstream head(line.substr(kHead.size()));
+      head >> sources.emplace_back().first_line >> sources.back().file;
+    } else if (!sources.empty()) {
+      sources.back().text += line + "\n";
+    }
+  }
+  return sources;
+}
 
 std::vector<std::string> labels(const Trace& trace) {
   std::vector<std::string> result;

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "core/source_text.h"
 #include "trace/capture.h"
 #include "trace/trace.h"
 
@@ -16,6 +18,9 @@ Capture capture_from_trace(const Trace& trace);
 
 /// The same from a trace text.
 Capture capture_from_text(const std::string& text);
+
+/// Source texts out of a file: each behind a line `#source LINE FILE`. None if there is no such file.
+std::vector<SourceText> source_texts(const std::filesystem::path& path);
 
 /// A column or span as a vector, for matchers.
 template <typename Rows>
