@@ -155,6 +155,25 @@ std::string mode_of(const Side& side) {
   return mode == "baked" ? "" : mode;  // what a trace was made in stands in the arguments of its operations
 }
 
+/// Modules of one name that train on one side only.
+void compare_module_modes(const Trace& reference, const Trace& subject, const Renamer& rename,
+                          Precondition& condition) {
+  std::unordered_map<std::string_view, std::uint8_t> theirs;
+  for (std::size_t row = 0; row < subject.modules.address.size(); ++row) {
+    theirs.emplace(subject.strings[subject.modules.address[row]], subject.modules.training[row]);
+  }
+  for (std::size_t row = 0; row < reference.modules.address.size(); ++row) {
+    const auto address = reference.strings[reference.modules.address[row]];
+    const auto found = theirs.find(rename ? rename(address) : std::string(address));
+    const auto mine = reference.modules.training[row];
+    if (found == theirs.end() || mine > 1 || found->second > 1 || mine == found->second) continue;
+    condition.agreement = Agreement::kDifferent;
+    const auto word = [](std::uint8_t training) { return training ? std::string("train") : std::string("eval"); };
+    add_detail(condition,
+               std::string(address) + ": " + word(mine) + " in reference, " + word(found->second) + " in subject");
+  }
+}
+
 bool draws_random(const Side& side) {
   return side.trace &&
          std::ranges::any_of(side.trace->ops.flags, [](std::uint32_t flags) { return (flags & kOpRandom) != 0; });
@@ -246,6 +265,9 @@ std::vector<Precondition> check_preconditions(const Side& reference, const Side&
   conditions.push_back(compare_weights(reference, subject, rename));
   if (values) conditions.push_back(compare_state(reference, subject, alignment, OpKind::kBuffer));
   conditions.push_back(compare_text("mode", mode_of(reference), mode_of(subject)));
+  if (reference.trace && subject.trace) {
+    compare_module_modes(*reference.trace, *subject.trace, rename, conditions.back());
+  }
   if (draws_random(reference) || draws_random(subject)) {
     conditions.push_back(compare_text("seed", seed_of(reference), seed_of(subject)));
   }

@@ -119,6 +119,21 @@ TEST(Align, AReplacedOperatorIsMatchedByItsModule) {
   EXPECT_EQ(result.basis[2], MatchBasis::kModule);
 }
 
+TEST(Align, ARecordingIsItself) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const auto trace = run_pipeline(test::random_capture(seed, 200));
+    const auto result = aligned(trace, trace);
+    for (std::size_t row = 0; row < trace.num_ops(); ++row) {
+      EXPECT_EQ(result.subject_of[row], static_cast<std::int32_t>(row)) << "seed " << seed;
+    }
+    DiffOptions options;
+    options.values = false;
+    const auto report = test::diff_of(trace, trace, options);
+    EXPECT_FALSE(report.different) << "seed " << seed << ": " << report.verdict;
+    EXPECT_TRUE(report.changes.empty()) << "seed " << seed;
+  }
+}
+
 TEST(Align, WithoutValuesNothingIsClaimed) {
   const auto trace = test::trace_of(net({"p"}, {"d1"}));
   try {

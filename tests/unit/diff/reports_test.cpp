@@ -98,6 +98,14 @@ TEST(Reports, WhatIsAcceptedDoesNotFailATestCase) {
   EXPECT_THAT(junit_report(report), HasSubstr("failures=\"1\""));
 }
 
+TEST(Reports, WhatOnlyLeftOutIsNeitherFailureNorTestCase) {
+  DiffReport report = sample_report();
+  report.sites[2].selected = report.sites[3].selected = false;
+  EXPECT_THAT(junit_report(report), HasSubstr("tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"0\""));
+  EXPECT_THAT(markdown_report(report), HasSubstr("1 site out of tolerance"));
+  EXPECT_THAT(html_report(report), HasSubstr("no, left out by --only"));
+}
+
 TEST(Reports, LongTablesAreCutAndSaySo) {
   DiffReport report = sample_report();
   report.sites.assign(100, report.sites[1]);
