@@ -119,6 +119,15 @@ class Loop(nn.Module):
         return x
 
 
+class Wide(nn.Module):
+    """A gigabyte of activations: 256 of 4 MB, cheap to compute."""
+
+    def forward(self, x):
+        for _ in range(256):
+            x = x * 0.999
+        return x
+
+
 class Gigabyte(nn.Module):
     """Weights of 1 GB in 64 tensors, as large models have them."""
 
@@ -141,12 +150,13 @@ def main(out):
         "cnn": (SmallCnn(), {"x": torch.randn(16, 3, 32, 32)}),
         "mlp100": (TinyMlp(), {"x": torch.randn(4, 32)}),
         "loop": (Loop(), {"x": torch.randn(8), "turns": torch.tensor(500000)}),
+        "wide": (Wide(), {"x": torch.randn(1024, 1024)}),
     }
     for name, (model, inputs) in models.items():
         assert list(inspect.signature(model.forward).parameters) == list(inputs)
         torch.jit.script(model.eval()).save(f"{out}/{name}.ts.pt")
         save_file(inputs, f"{out}/{name}.inputs.safetensors")
-        if name != "loop":
+        if name not in ("loop", "wide"):
             torch.export.save(torch.export.export(model, tuple(inputs.values())), f"{out}/{name}.pt2")
     torch.export.save(torch.export.export(Gigabyte(), (torch.randn(64),)), f"{out}/gigabyte.pt2")
     torch.jit.script(Gigabyte()).save(f"{out}/gigabyte.ts.pt")

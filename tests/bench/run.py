@@ -87,6 +87,51 @@ def start_up(torchlens, folder):
     row("torchlens show MODEL, 47 MB", f"{wall_ms([torchlens, 'show', f'{folder}/resnet.ts.pt']):.1f} ms", "<= 30 ms")
 
 
+def record(torchlens, folder, model, output, *words):
+    subprocess.run([torchlens, "trace", f"{folder}/{model}.ts.pt", "--input", f"{folder}/{model}.inputs.safetensors", "-o",
+                    f"{folder}/{output}.tlspec", "--force", "-q", *words], check=True, stdout=subprocess.DEVNULL)
+    return f"{folder}/{output}.tlspec"
+
+
+def reading(torchlens, folder):
+    """What a shell sees of a million operations: processes of their own, files in the page cache."""
+    trace = record(torchlens, folder, "loop", "loop", "--save", "none")
+    query = [torchlens, "query", trace, 'where(func_name == "tanh" and pass_index > 499990)']
+    row("1,000,000 ops: query with where", f"{wall_ms(query, 7):.0f} ms", "<= 100 ms")
+    row("1,000,000 ops: show KEY", f"{wall_ms([torchlens, 'show', trace, 'tanh_1_1:last'], 7):.0f} ms", "<= 20 ms")
+    row("1,000,000 ops: show", f"{wall_ms([torchlens, 'show', trace], 7):.0f} ms", "")
+
+
+def anonymous_mb(command):
+    """Milliseconds that a command took, and the most memory that it held beside mapped files, in MB."""
+    start, most = time.perf_counter(), 0
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None:
+        try:
+            with open(f"/proc/{process.pid}/status") as status:
+                most = max([most] + [int(line.split()[1]) for line in status if line.startswith("RssAnon")])
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+        time.sleep(0.005)
+    return (time.perf_counter() - start) * 1e3, most / 1024
+
+
+def comparing(torchlens, folder):
+    """Recordings of the same run and of another input; files in the page cache."""
+    sides = [record(torchlens, folder, "wide", f"wide{i}") for i in range(2)]
+    size = sum(file.stat().st_size for side in sides for file in pathlib.Path(side).iterdir())
+    times = [anonymous_mb([torchlens, "diff", *sides]) for _ in range(3)]
+    row("diff of two 1 GB traces, equal: read", f"{size / 1e6 / statistics.median(t for t, _ in times):.1f} GB/s", ">= 2 GB/s")
+    row("diff of two 1 GB traces: memory beside the mapping", f"{max(m for _, m in times):.0f} MB", "< 200 MB")
+    other = record(torchlens, folder, "wide", "wide2", "--random", "x:f32[1024,1024]")
+    times = [anonymous_mb([torchlens, "diff", sides[0], other]) for _ in range(3)]
+    row("diff of two 1 GB traces, different: read", f"{size / 1e6 / statistics.median(t for t, _ in times):.1f} GB/s", ">= 2 GB/s")
+    small = [record(torchlens, folder, "loop", f"small{i}", "--input", "turns=50000") for i in range(2)]
+    row("diff of 100,000 small ops", f"{wall_ms([torchlens, 'diff', *small], 5):.0f} ms", "< 1000 ms")
+    cnn = f"{folder}/cnn.tlspec"
+    row("diff of a small trace with itself", f"{wall_ms([torchlens, 'diff', cnn, cnn]):.1f} ms", "<= 15 ms")
+
+
 def loading(bench, folder):
     got = pairs(bench, "load", f"{folder}/gigabyte.ts.pt", "7")
     row("1 GB file: plain load", f"{got['plain_ms']:.0f} ms", "")
@@ -131,6 +176,8 @@ def main(bench, torchlens, folder, python=""):
     million(bench, folder)
     writing(bench, folder)
     start_up(torchlens, folder)
+    reading(torchlens, folder)
+    comparing(torchlens, folder)
     loading(bench, folder)
     exported(bench, folder, python)
 
