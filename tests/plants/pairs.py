@@ -1,0 +1,137 @@
+"""Pairs of files that compute the same, and what a comparison has to say of them."""
+import json
+import random
+import re
+
+import model_file
+
+# --- the same model, exported in two ways ---------------------------------------------------------------------------------
+
+CLEAN = [
+    ("smallconv.ts.pt", "smallconv.trace.pt"), ("smallconv.ts.pt", "smallconv.pt2"), ("smallconv.pt2", "smallconv.core.pt2"),
+    ("resnet_narrow.ts.pt", "resnet_narrow.trace.pt"), ("resnet_narrow.trace.pt", "resnet_narrow.pt2"),
+    ("bert_tiny.trace.pt", "bert_tiny.pt2"), ("gpt2_tiny.trace.pt", "gpt2_tiny.pt2"), ("vit_mini.ts.pt", "vit_mini.pt2"),
+    ("convnext_mini.ts.pt", "convnext_mini.pt2"), ("mobilenet_v2.ts.pt", "mobilenet_v2.pt2"),
+    ("shufflenet_v2.trace.pt", "shufflenet_v2.pt2"), ("diffusion_unet.ts.pt", "diffusion_unet.pt2"),
+    ("lstm_classifier.ts.pt", "lstm_classifier.pt2"), ("moe_dense.ts.pt", "moe_dense.pt2"),
+    ("efficientnet_b0.ts.pt", "efficientnet_b0.pt2"), ("timm_vit.trace.pt", "timm_vit.pt2"),
+    ("whisper_encoder.trace.pt", "whisper_encoder.pt2"), ("nn_transformer.trace.pt", "nn_transformer.pt2"),
+]
+SMALL_CLEAN = 3
+
+# --- modules under other names --------------------------------------------------------------------------------------------
+
+RENAMED = ["smallconv.ts.pt", "bert_tiny.pt2", "smallconv.pt2", "mobilenet_v2.ts.pt", "vit_mini.pt2", "resnet_narrow.trace.pt",
+           "convnext_mini.ts.pt"]
+SMALL_RENAMED = 2
+
+
+def rename_modules(file, seed):
+    """Gives every named part of the module tree another name of the same length; returns {old: new}."""
+    parts = {part for address in file.weights() for part in address.split(".")[:-1] if not part.isdigit()}
+    rng, names = random.Random(seed), {}
+    for part in sorted(parts):
+        while True:
+            new = "q" + "".join(rng.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(len(part) - 1))
+            if new not in parts and new not in names.values() and new != part:
+                break
+        names[part] = new
+    (rename_exported if file.exported else rename_script)(file, names)
+    return names
+
+
+def renamed(address, names):
+    return ".".join(names.get(part, part) for part in address.split("."))
+
+
+def rename_script(file, names):
+    attribute = re.compile(rb"\b(" + b"|".join(name.encode() for name in names) + rb")\b")
+    for name, data in file.entries.items():
+        if name.endswith(".py"):
+            file.entries[name] = b"\n".join(rename_line(line, attribute, names) for line in data.split(b"\n"))
+        elif name.endswith("/data.pkl"):
+            for old, new in names.items():
+                length = len(old).to_bytes(4, "little")
+                data = data.replace(b"X" + length + old.encode(), b"X" + length + new.encode())
+            file.entries[name] = data
+
+
+def rename_line(line, attribute, names):
+    """Attributes of modules, and the local names that the serialiser takes from them; not parts of qualified names."""
+    def replace(match):
+        before = line[:match.start()]
+        if before.endswith(b".") and not re.search(rb"(^|[^\w.])(self|\w+)\.$", before):
+            return match.group()
+        if re.search(rb"(__torch__|torch)[\w.]*\.$", before) or line[match.end():match.end() + 1] == b"(" and before.endswith(b"."):
+            return match.group()
+        return names[match.group().decode()].encode()
+
+    return attribute.sub(replace, line)
+
+
+def rename_exported(file, names):
+    for ending in ("/model_weights_config.json", "/model_constants_config.json"):
+        entry = file._named(ending)
+        config = json.loads(file.entries[entry])
+        config["config"] = {renamed(address, names): item for address, item in config["config"].items()}
+        file.entries[entry] = json.dumps(config).encode()
+
+    def visit(value):
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if key == "nn_module_stack" and isinstance(item, str):
+                    value[key] = ";".join(rename_frame(frame, names) for frame in item.split(";"))
+                elif key in ("parameter_name", "buffer_name", "tensor_constant_name") and isinstance(item, str):
+                    value[key] = renamed(item, names)
+                else:
+                    visit(item)
+        elif isinstance(value, list):
+            for item in value:
+                visit(item)
+
+    program = file._program()
+    visit(program)
+    file.entries[file._named("/models/model.json")] = json.dumps(program).encode()
+
+
+def rename_frame(frame, names):
+    """key,path,class"""
+    key, path, rest = frame.split(",", 2)
+    return ",".join([re.sub(r"\w+", lambda word: names.get(word.group(), word.group()), key), renamed(path, names), rest])
+
+
+# --- graphs of another form -----------------------------------------------------------------------------------------------
+
+
+def insert_second_relu(file):
+    """A relu behind the first relu: its value stays."""
+    program = file._program()
+    graph = program["graph_module"]["graph"]
+    at = next(i for i, node in enumerate(graph["nodes"]) if node["target"] == "torch.ops.aten.relu.default")
+    node = graph["nodes"][at]
+    name = node["outputs"][0]["as_tensor"]["name"]
+    added = json.loads(json.dumps(node))
+    added["name"] = added["outputs"][0]["as_tensor"]["name"] = name + "_again"
+    added["inputs"][0]["arg"]["as_tensor"]["name"] = name
+
+    def visit(value):
+        if isinstance(value, dict):
+            if set(value) == {"name"} and value["name"] == name:
+                value["name"] = name + "_again"
+            for item in value.values():
+                visit(item)
+        elif isinstance(value, list):
+            for item in value:
+                visit(item)
+
+    visit(graph["nodes"][at + 1:])
+    graph["nodes"].insert(at + 1, added)
+    graph["tensor_values"][name + "_again"] = graph["tensor_values"][name]
+    file.entries[file._named("/models/model.json")] = json.dumps(program).encode()
+
+
+def exchange(file, first, second):
+    weights = file.weights()
+    values = weights[first].values(), weights[second].values()
+    weights[first].write(values[1])
+    weights[second].write(values[0])
