@@ -140,7 +140,7 @@ TEST(Saving, APolicyDecidesForEveryEvent) {
 TEST(Saving, SamplesAreTheElementsAtTheirPositions) {
   ValueRun run(test::small_file("small_writes"));
   run.go();
-  const auto whole = run.capture;
+  const auto whole = std::move(run.capture);
   run.request.save.keep = false;
   run.request.save.samples = 3;
   run.go();

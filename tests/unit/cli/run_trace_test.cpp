@@ -256,7 +256,7 @@ TEST_F(RunTrace, ADryRunWritesNothing) {
   EXPECT_NE(engine.ran.save.sink, nullptr);
   EXPECT_THAT(out_,
               testing::StartsWith("net.ts.pt: 4 ops ran, to the end; no operator is missing; nothing was written\n"));
-  EXPECT_THAT(out_, HasSubstr("\n  all             3    36 B\n"));
+  EXPECT_THAT(out_, HasSubstr("\n  all             3   36 B\n"));
   EXPECT_EQ(count_entries(directory_.path()), 1U);
 }
 

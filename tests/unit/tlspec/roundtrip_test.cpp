@@ -71,8 +71,17 @@ TEST(TlspecRoundtrip, TensorsAreNamedByTheirFirstOp) {
 TEST(TlspecRoundtrip, RunInfoComesBack) {
   const TempDirectory dir;
   auto trace = make_sample_trace();
-  trace.run.outcome = {"failed",       "forward", "user_op", "shape mismatch: \"2\" \xF0\x9F\x99\x82",
-                       "RuntimeError", "op",      "relu",    3};
+  auto& outcome = trace.run.outcome;
+  outcome.status = "failed";
+  outcome.origin = "user_op";
+  outcome.reason = "shape mismatch: \"2\" \xF0\x9F\x99\x82";
+  outcome.error_type = "RuntimeError";
+  outcome.boundary_kind = "op";
+  outcome.boundary_label = "relu";
+  outcome.n_ops_committed = 3;
+  outcome.frontier_labels = {"relu_1_2"};
+  outcome.module = "layer1.0";
+  outcome.call_site = "net.py:12";
   trace.run.health.nonfinite = {"relu_1_2"};
   trace.run.outputs[0].max = std::numeric_limits<double>::infinity();
   write_tlspec(trace, dir / "run.tlspec");
