@@ -12,10 +12,10 @@ CLEAN = [
     ("resnet_narrow.ts.pt", "resnet_narrow.trace.pt"), ("resnet_narrow.trace.pt", "resnet_narrow.pt2"),
     ("bert_tiny.trace.pt", "bert_tiny.pt2"), ("gpt2_tiny.trace.pt", "gpt2_tiny.pt2"), ("vit_mini.ts.pt", "vit_mini.pt2"),
     ("convnext_mini.ts.pt", "convnext_mini.pt2"), ("mobilenet_v2.ts.pt", "mobilenet_v2.pt2"),
-    ("shufflenet_v2.trace.pt", "shufflenet_v2.pt2"), ("diffusion_unet.ts.pt", "diffusion_unet.pt2"),
+    ("shufflenet_v2.trace.pt", "shufflenet_v2.pt2"),
     ("lstm_classifier.ts.pt", "lstm_classifier.pt2"), ("moe_dense.ts.pt", "moe_dense.pt2"),
     ("efficientnet_b0.ts.pt", "efficientnet_b0.pt2"), ("timm_vit.trace.pt", "timm_vit.pt2"),
-    ("whisper_encoder.trace.pt", "whisper_encoder.pt2"), ("nn_transformer.trace.pt", "nn_transformer.pt2"),
+    ("whisper_encoder.trace.pt", "whisper_encoder.pt2"),
 ]
 SMALL_CLEAN = 3
 

@@ -167,12 +167,6 @@ def _(file):
     assert file.change_nodes(lambda node: other_gelu(node, seen)) == 1
 
 
-@plant("other-gelu", "timm_vit.pt2", "blocks.0.mlp.act", ("gelu",), argument="approximate", reduced=1)
-def _(file):
-    seen = []
-    assert file.change_nodes(lambda node: other_gelu(node, seen)) == 1
-
-
 @plant("other-gelu", "whisper_encoder.pt2", "model", ("gelu",), argument="approximate", reduced=1)
 def _(file):
     seen = []
