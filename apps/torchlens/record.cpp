@@ -319,7 +319,8 @@ std::string scalar_text(const std::string& key, const Json& value) {
   if (value.is_null()) return "-";
   if (key.ends_with("duration") && value.is_number()) return format_duration(value.get<double>());
   if (key == "bytes" && value.is_number()) return format_bytes(value.get<std::uint64_t>());
-  return value.is_number_float() ? format_number(value.get<double>(), 4) : value.dump();
+  return value.is_number_float() ? format_number(value.get<double>(), 4)
+                                 : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string list_text(const std::string& key, const Json& list) {
