@@ -77,7 +77,8 @@ class Help:
                 if found[2]:
                     listed = re.search(r":\{([^}]*)\}", found[2])
                     choices = listed[1].split(",") if listed else []
-                self.options.update((name, choices) for name in found[1].split(","))
+                # `--stats{usual}`: a flag that may be given a value
+                self.options.update((name.split("{")[0], choices) for name in found[1].split(","))
             elif section == "Positionals:" and re.match(r"^  \S", line):
                 self.positionals += 1
 
@@ -166,6 +167,7 @@ Positionals:
 General:
   -q,--quiet                    less
   --save WHICH:{all,none}       which
+  --stats{usual}                statistics
   -o,--output DIR               where
   --long-option-with-type NAME
                                 what
@@ -173,7 +175,7 @@ General:
 
 
 def self_test():
-    good = ["trace m.pt", "trace m.pt -q --save none -o d", "trace --save=all m.pt", "trace m.pt --output d --quiet > log",
+    good = ["trace m.pt", "trace --stats m.pt", "trace m.pt --stats=sum", "trace m.pt -q --save none -o d", "trace --save=all m.pt", "trace m.pt --output d --quiet > log",
             "trace 'm.pt' \\\n    --save none", "trace --long-option-with-type x m.pt | cat"]
     bad = {"trace m.pt --sav none": "no option --sav", "trace m.pt --save some": "not one of", "frob": "no command frob",
            "trace a.pt b.pt": "2 arguments", "trace m.pt -o": "without a value", "trace m.pt \\\n  -x": "no option -x"}
