@@ -49,6 +49,7 @@ class TraceAligner {
     if (pairs_.unmatched()) match_module_outputs(pairs_);
     if (pairs_.unmatched() && pairs_.result.names_trusted) match_keys(by_name, false);
     if (pairs_.unmatched() && options_.values) match_content(pairs_);
+    match_folded_norms(pairs_);
     note_renamed();
     mark_reordered();
     return std::move(pairs_.result);

@@ -40,6 +40,11 @@ void match_module_outputs(Pairs& pairs);
 /// Rows without a partner whose values are equal and occur once on each side.
 void match_content(Pairs& pairs);
 
+/// A pair of operations with other weights, behind one of which stands a batch norm that the other side lacks: the norm
+/// was folded into the weights, so its value is the one to compare. The pair then holds the norm in place of the
+/// operation before it. Both sides must be Traces; without digests of parameters nothing is found.
+void match_folded_norms(Pairs& pairs);
+
 /// Alignment where at least one side is a Dump: entries against the outputs of module calls, by name and call, by equal
 /// digests of the parameters of a module, and by class and shape in order.
 Alignment align_with_dump(const Side& reference, const Side& subject, const AlignOptions& options);

@@ -201,6 +201,19 @@ def check_exchanged(torchlens, zoo, directory):
     return faults
 
 
+def check_folded(torchlens, zoo, directory):
+    """A frozen script has its batch norms folded into the convolutions."""
+    inputs = inputs_of(zoo, "resnet_narrow")
+    record(torchlens, zoo / "resnet_narrow.ts.pt", inputs, "reference.tlspec", directory)
+    record(torchlens, zoo / "resnet_narrow.frozen.ts.pt", inputs, "subject.tlspec", directory)
+    faults, report = diff(torchlens, "reference.tlspec", "subject.tlspec", directory, 0)
+    if report:
+        fused = [change for change in report["changes"] if change["kind"] == "fused"]
+        if not any([site["func_name"] for site in change["reference"]] == ["conv2d", "batch_norm"] for change in fused):
+            faults.append(f"no pair of convolution and batch norm is called fused: {[c['kind'] for c in report['changes']]}")
+    return faults
+
+
 def pair_checks(everything, names):
     """(name, check) of the pairs that were asked for."""
     wanted = [kind for kind in ("clean", "renamed", "changes") if not names or kind in names]
@@ -212,7 +225,8 @@ def pair_checks(everything, names):
         chosen = pairs.RENAMED if everything or names else pairs.RENAMED[:pairs.SMALL_RENAMED]
         checks += [("renamed:" + model, lambda *where, model=model: check_renamed(*where[:2], model, where[2])) for model in chosen]
     if "changes" in wanted:
-        checks += [("inserted:smallconv.pt2", check_second_relu), ("exchanged:bert_tiny.pt2", check_exchanged)]
+        checks += [("inserted:smallconv.pt2", check_second_relu), ("exchanged:bert_tiny.pt2", check_exchanged),
+                   ("folded:resnet_narrow", check_folded)]
     return checks
 
 

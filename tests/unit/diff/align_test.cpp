@@ -65,6 +65,34 @@ TEST(Align, ByWeightsWhereNamesAreOthers) {
                                                    testing::Pair("r", "layer2")));
 }
 
+/// A convolution with a weight of that content, and behind it a batch norm or not.
+std::string convolution(const std::string& digest, bool norm) {
+  const std::string last = norm ? "n" : "c";
+  return "module self\ncontext c0 module=self\n"
+         "instruction conv func_name=conv2d layer_type=conv2d arg_template=\"input=%0, weight=%1\"\n"
+         "instruction norm func_name=batch_norm layer_type=batchnorm\ninstruction act func_name=relu layer_type=relu\n"
+         "param w module=self dtype=f32 shape=[4,4,1,1] bytes=64 digest=" +
+         digest +
+         "\ncall self:1 first_op=x end_op=end\nop x input out=f32[2,4,3,3] address=input.x\n"
+         "op c conv out=f32[2,4,3,3] parents=x@0 params=w@1\n" +
+         (norm ? "op n norm out=f32[2,4,3,3] parents=c@0\n" : "") + "op a act out=f32[2,4,3,3] parents=" + last +
+         "@0\nop y output out=f32[2,4,3,3] parents=a@0 address=output\n";
+}
+
+TEST(Align, AFoldedBatchNormStandsForTheConvolutionBeforeIt) {
+  const auto apart = test::trace_of(convolution("d1", true));
+  const auto folded = test::trace_of(convolution("d2", false));
+  EXPECT_THAT(aligned(apart, folded).subject_of, testing::ElementsAre(0, -1, 1, 2, 3));
+  EXPECT_THAT(aligned(folded, apart).subject_of, testing::ElementsAre(0, 2, 3, 4));
+  EXPECT_THAT(aligned(folded, apart).reference_of, testing::ElementsAre(0, -1, 1, 2, 3));
+}
+
+TEST(Align, ADroppedBatchNormIsNotFolded) {
+  const auto apart = test::trace_of(convolution("d1", true));
+  const auto dropped = test::trace_of(convolution("d1", false));
+  EXPECT_THAT(aligned(apart, dropped).subject_of, testing::ElementsAre(0, 1, -1, 2, 3));
+}
+
 TEST(Align, NamesThatMovedAreNotBelieved) {
   // The same blocks in the same order, but each has the name of another.
   const auto a = test::trace_of(net({"p", "q", "r"}, {"d1", "d2", "d3"}));
