@@ -241,7 +241,7 @@ TEST(Stopping, AfterAnOperation) {
 }
 
 TEST(Stopping, WhenAModuleReturns) {
-  ValueRun run(test::small_file("small_raises"));
+  ValueRun run(test::small_file("small_hooks"));
   Policy policy("none", "inner");
   run.request.stop_after = &policy;
   run.go();
