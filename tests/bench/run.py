@@ -87,9 +87,10 @@ def start_up(torchlens, folder):
     row("torchlens show MODEL, 47 MB", f"{wall_ms([torchlens, 'show', f'{folder}/resnet.ts.pt']):.1f} ms", "<= 30 ms")
 
 
-def record(torchlens, folder, model, output, *words):
-    subprocess.run([torchlens, "trace", f"{folder}/{model}.ts.pt", "--input", f"{folder}/{model}.inputs.safetensors", "-o",
-                    f"{folder}/{output}.tlspec", "--force", "-q", *words], check=True, stdout=subprocess.DEVNULL)
+def record(torchlens, folder, model, output, *words, inputs=None):
+    inputs = inputs or ["--input", f"{folder}/{model}.inputs.safetensors"]
+    subprocess.run([torchlens, "trace", f"{folder}/{model}.ts.pt", *inputs, "-o", f"{folder}/{output}.tlspec", "--force", "-q", *words],
+                   check=True, stdout=subprocess.DEVNULL)
     return f"{folder}/{output}.tlspec"
 
 
@@ -123,10 +124,11 @@ def comparing(torchlens, folder):
     times = [anonymous_mb([torchlens, "diff", *sides]) for _ in range(3)]
     row("diff of two 1 GB traces, equal: read", f"{size / 1e6 / statistics.median(t for t, _ in times):.1f} GB/s", ">= 2 GB/s")
     row("diff of two 1 GB traces: memory beside the mapping", f"{max(m for _, m in times):.0f} MB", "< 200 MB")
-    other = record(torchlens, folder, "wide", "wide2", "--random", "x:f32[1024,1024]")
+    other = record(torchlens, folder, "wide", "wide2", inputs=["--random", "x:f32[1024,1024]"])
     times = [anonymous_mb([torchlens, "diff", sides[0], other]) for _ in range(3)]
     row("diff of two 1 GB traces, different: read", f"{size / 1e6 / statistics.median(t for t, _ in times):.1f} GB/s", ">= 2 GB/s")
-    small = [record(torchlens, folder, "loop", f"small{i}", "--input", "turns=50000") for i in range(2)]
+    turns = ["--random", "x:f32[8]", "--input", "turns=50000"]
+    small = [record(torchlens, folder, "loop", f"small{i}", inputs=turns) for i in range(2)]
     row("diff of 100,000 small ops", f"{wall_ms([torchlens, 'diff', *small], 5):.0f} ms", "< 1000 ms")
     cnn = f"{folder}/cnn.tlspec"
     row("diff of a small trace with itself", f"{wall_ms([torchlens, 'diff', cnn, cnn]):.1f} ms", "<= 15 ms")
