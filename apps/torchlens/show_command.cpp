@@ -81,12 +81,16 @@ void show_trace(const ShowOptions& options, Context& context) {
 
 /// The command that runs the model, where nothing speaks against it. What reaches outside the process is no suggestion.
 void suggest_trace(Context& context, const std::string& path, const nlohmann::ordered_json& screen) {
+  const auto is_empty = [&](const char* key) { return !screen.contains(key) || screen.at(key).empty(); };
   if (screen.contains("refused") || screen.contains("tree_error") || !screen.contains("unsafe")) return;
-  if (!screen["unsafe"].empty() || screen["methods"].empty()) return;
+  if (!is_empty("unsafe")) return;
   std::string command = "next        torchlens trace " + shell_quoted(path) + " --input FILE";
-  if (screen["signature"].is_null())
-    command += " --method " + shell_quoted(screen["methods"][0]["name"].get<std::string>());
-  if (screen["missing"].is_array() && !screen["missing"].empty()) command += " --load-library FILE";
+  if (screen.contains("methods")) {  // exported programs have none
+    if (is_empty("methods")) return;
+    if (screen.at("signature").is_null())
+      command += " --method " + shell_quoted(screen.at("methods").at(0).at("name").get<std::string>());
+  }
+  if (!is_empty("missing")) command += " --load-library FILE";
   context.err.line(command);
 }
 

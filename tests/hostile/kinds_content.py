@@ -185,6 +185,13 @@ def input_evil_names(path):
 
 
 @kind
+def a_program_without_methods(path):
+    """What a screen says next must not look for what exported programs lack. Not always seen: memory decides."""
+    path.write_bytes(EXPORTED.read_bytes())
+    return [Answer(["show", "FILE"], 0, "", ["next        torchlens trace"]) for _ in range(5)]
+
+
+@kind
 def words_of_a_program(path):
     """What a program prints, raises and names its outputs, by `trace` and by all that looks at the recording."""
     path.write_bytes((MODELS / "talking.ts.pt").read_bytes())
