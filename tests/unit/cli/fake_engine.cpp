@@ -34,7 +34,7 @@ constexpr const char* kRun =
 
 HostTensor row_of(const std::vector<float>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(float));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return make_host_tensor(DType::kF32, {1, static_cast<std::int64_t>(values.size())}, std::move(bytes));
 }
 

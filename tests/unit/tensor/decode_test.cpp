@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(NarrowFloats, DecodeTest,
 template <typename T>
 HostTensor tensor_from(DType dtype, std::vector<T> values) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   const auto elements = static_cast<std::int64_t>(bytes.size() / item_bytes(dtype));
   return make_host_tensor(dtype, {elements}, std::move(bytes));
 }

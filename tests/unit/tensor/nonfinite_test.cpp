@@ -11,7 +11,7 @@ namespace {
 template <typename T>
 HostTensor tensor_of(DType dtype, std::vector<std::int64_t> sizes, const std::vector<T>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return make_host_tensor(dtype, std::move(sizes), std::move(bytes));
 }
 

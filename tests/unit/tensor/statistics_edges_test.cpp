@@ -22,7 +22,7 @@ template <typename T>
 std::vector<T> values_of(const std::string& name) {
   const auto tensor = tensor_of(data(), name);
   std::vector<T> values(tensor.storage.size() / sizeof(T));
-  std::memcpy(values.data(), tensor.storage.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), tensor.storage.data(), values.size() * sizeof(T));
   return values;
 }
 
