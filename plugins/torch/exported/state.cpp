@@ -174,7 +174,8 @@ ExportedState ExportedStateMaker::make(StaticTables* tables,
         }
       } else {
         const auto kind = spec.kind == Kind::kParameter ? ParamKind::kParameter : ParamKind::kConstant;
-        if (tables != nullptr) append_param(*tables, tensor, spec.target, owner_of(spec.target), kind);
+        if (tables != nullptr)
+          append_param(*tables, tensor, spec.target, owner_of(spec.target), kind, &payload->tensor);
         state.provs[i] = Prov::param(num_params++);
         same_storage.push_back({tensor, state.provs[i]});
       }

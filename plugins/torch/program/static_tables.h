@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensor/host_tensor.h"
 #include "trace/capture.h"
 
 namespace tl::lt {
@@ -40,9 +41,10 @@ class CallSiteRows {
 /// `file:line` of a row of call_sites; empty for -1.
 std::string place_of(const StaticTables& tables, std::int32_t site);
 
-/// Appends a row of params: `kind` is a ParamKind, `module` a row of modules or -1.
+/// Appends a row of params: `kind` is a ParamKind, `module` a row of modules or -1. `stored` is the same tensor as it
+/// lies in the mapped file, where it does: the digest is taken there, so that the engine's own mapping stays untouched.
 std::uint32_t append_param(StaticTables& tables, const at::Tensor& tensor, const std::string& address,
-                           std::int32_t module, ParamKind kind);
+                           std::int32_t module, ParamKind kind, const HostTensor* stored = nullptr);
 /// Appends a row of buffers.
 std::uint32_t append_buffer_row(StaticTables& tables, const at::Tensor& tensor, const std::string& address,
                                 std::int32_t module);
