@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -102,7 +104,13 @@ ReportTarget parse_report_target(std::string_view argument) {
 void save_report(const DiffReport& report, const ReportTarget& target, const ReportOptions& options) {
   const std::string text = make_report(report, target.format, options);
   if (target.format == ReportFormat::kMarkdown) return append_file(target.path, text);
-  write_file(target.path, text);
+  try {
+    write_file(target.path, text);
+  } catch (const Error&) {  // half a report reads like a whole one
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(target.path, ignored)) std::filesystem::remove(target.path, ignored);
+    throw;
+  }
 }
 
 }  // namespace tl
