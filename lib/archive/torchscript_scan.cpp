@@ -25,6 +25,7 @@ struct Uses {
   UseMap operators;
   UseMap classes;
   UseMap members;
+  bool has_setstate = false;
 };
 
 struct Place {
@@ -154,6 +155,7 @@ class SourceScanner {
       follow_chain(token);
       measure(token);
       outline_.take(token, first);
+      uses_.has_setstate |= outline_.in_setstate();
       if (token.kind == ScriptTokenKind::kEnd) break;
       before_ = previous_;
       previous_ = token;
@@ -318,7 +320,7 @@ std::vector<ScriptUse> values(UseMap& uses) {
 }
 
 TorchScriptScan to_scan(Uses& uses) {
-  return {values(uses.operators), values(uses.classes), values(uses.members), 0, 0};
+  return {values(uses.operators), values(uses.classes), values(uses.members), 0, 0, uses.has_setstate};
 }
 
 void scan_pickle_classes(const ZipDirectory& zip, const ZipEntry& entry, std::string_view file, Uses& uses) {

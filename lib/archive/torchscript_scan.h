@@ -37,6 +37,7 @@ struct TorchScriptScan {
   std::vector<ScriptUse> members;
   std::size_t source_files = 0;
   std::size_t source_bytes = 0;
+  bool has_setstate = false;  ///< a class with a `__setstate__`: the file's own code runs while it is loaded
 };
 
 /// Scans every `code/**.py` below the root of a TorchScript archive, and the names in its pickles. Sources are matched

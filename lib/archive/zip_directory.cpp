@@ -16,6 +16,7 @@
 #include "archive/byte_reader.h"
 #include "archive/entry_name.h"
 #include "archive/limits.h"
+#include "core/digest.h"
 #include "core/error.h"
 
 namespace tl {
@@ -327,15 +328,13 @@ class DirectoryReader {
               "copy, download or save the file again");
 }
 
-/// The checksum of bytes that may lie in a mapped file. There a fault a page takes as long as the checksum itself (3
-/// GB/s instead of 6), so the pages of large entries are asked for by the megabyte; where the kernel cannot, they come
-/// one by one.
-std::uint32_t crc32_of(std::span<const std::byte> bytes) {
-  constexpr std::size_t kBlock = std::size_t{1} << 20;
-  constexpr std::size_t kSmall = std::size_t{256} << 10;
-  if (bytes.size() < kSmall) return libdeflate_crc32(0, bytes.data(), bytes.size());
+/// Passes the bytes on in blocks that stay in the second-level cache while two readers go over them. The bytes may lie
+/// in a mapped file, where a fault a page takes as long as a checksum itself (3 GB/s instead of 6), so the pages of
+/// large entries are asked for by the block; where the kernel cannot, they come one by one.
+void for_each_block(std::span<const std::byte> bytes, const auto& take) {
+  constexpr std::size_t kBlock = std::size_t{256} << 10;
+  if (bytes.size() <= kBlock) return take(bytes);
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  std::uint32_t crc = 0;
   while (!bytes.empty()) {
     const std::span<const std::byte> block = bytes.first(std::min(kBlock, bytes.size()));
     bytes = bytes.subspan(block.size());
@@ -344,15 +343,30 @@ std::uint32_t crc32_of(std::span<const std::byte> bytes) {
     const std::uintptr_t first = address / page * page;
     ::madvise(reinterpret_cast<void*>(first), address - first + block.size(), MADV_POPULATE_READ);
 #endif
-    crc = libdeflate_crc32(crc, block.data(), block.size());
+    take(block);
   }
-  return crc;
+}
+
+void compare_crc(const std::string& file, const ZipEntry& entry, std::uint32_t crc, std::size_t size) {
+  if (crc != entry.crc32) fail_entry(file, entry, "its checksum does not match its " + to_text(size) + " bytes");
 }
 
 void check_crc(const std::string& file, const ZipEntry& entry, std::span<const std::byte> decoded) {
-  if (crc32_of(decoded) != entry.crc32) {
-    fail_entry(file, entry, "its checksum does not match its " + to_text(decoded.size()) + " bytes");
-  }
+  std::uint32_t crc = 0;
+  for_each_block(decoded,
+                 [&](std::span<const std::byte> block) { crc = libdeflate_crc32(crc, block.data(), block.size()); });
+  compare_crc(file, entry, crc, decoded.size());
+}
+
+std::string check_crc_and_digest(const std::string& file, const ZipEntry& entry, std::span<const std::byte> stored) {
+  std::uint32_t crc = 0;
+  Digester digester;
+  for_each_block(stored, [&](std::span<const std::byte> block) {
+    crc = libdeflate_crc32(crc, block.data(), block.size());
+    digester.update(block);
+  });
+  compare_crc(file, entry, crc, stored.size());
+  return digester.hex();
 }
 
 /// Entries handed out to several threads, and the first of them that failed.
@@ -360,6 +374,21 @@ class CrcQueue {
  public:
   explicit CrcQueue(std::size_t count) : count_(count) {}
 
+  /// Calls check(i) for all entries, on up to `threads` threads, and throws what the first that failed threw.
+  template <typename Check>
+  void run(unsigned threads, const Check& check) {
+    std::vector<std::thread> others;
+    others.reserve(threads);
+    try {
+      while (others.size() + 1 < threads && others.size() + 1 < count_) others.emplace_back([&] { work(check); });
+    } catch (const std::system_error&) {  // no more threads are allowed: fewer do it too
+    }
+    work(check);
+    for (auto& other : others) other.join();
+    rethrow();
+  }
+
+ private:
   /// Calls check(i) for entries that no other thread has taken.
   template <typename Check>
   void work(const Check& check) {
@@ -380,7 +409,6 @@ class CrcQueue {
     if (error_) std::rethrow_exception(error_);
   }
 
- private:
   std::size_t count_;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::size_t> failed_{std::numeric_limits<std::size_t>::max()};
@@ -459,6 +487,7 @@ std::string ZipDirectory::read_text(const ZipEntry& entry) const {
 }
 
 void ZipDirectory::verify_crc(const ZipEntry& entry) const {
+  if (!digests_.empty()) return;
   if (entry.method == ZipMethod::kStored) {
     check_crc(file_name_, entry, stored(entry));
   } else {
@@ -467,21 +496,31 @@ void ZipDirectory::verify_crc(const ZipEntry& entry) const {
 }
 
 void ZipDirectory::verify_crc() const {
-  // One thread reads memory at 3 GB/s while it also maps it, two reach twice that; a small file is done before the
-  // second has started.
+  CrcQueue(entries_.size()).run(checking_threads(2), [this](std::size_t i) { verify_crc(entries_[i]); });
+}
+
+void ZipDirectory::verify_and_digest(unsigned most_threads) {
+  std::vector<std::string> digests(entries_.size());
+  CrcQueue(entries_.size()).run(checking_threads(most_threads), [&](std::size_t i) {
+    const auto& entry = entries_[i];
+    if (entry.method == ZipMethod::kStored)
+      digests[i] = check_crc_and_digest(file_name_, entry, stored(entry));
+    else
+      verify_crc(entry);
+  });
+  digests_ = std::move(digests);
+}
+
+// One thread reads memory at 3 GB/s while it also maps it, two reach twice that; a small file is done before the second
+// has started.
+unsigned ZipDirectory::checking_threads(unsigned most) const {
   constexpr std::size_t kBytesForTwo = std::size_t{16} << 20;
-  CrcQueue queue(entries_.size());
-  const auto check = [this](std::size_t i) { verify_crc(entries_[i]); };
-  std::thread second;
-  if (bytes_.size() >= kBytesForTwo && entries_.size() > 1) {
-    try {
-      second = std::thread([&] { queue.work(check); });
-    } catch (const std::system_error&) {  // no more threads are allowed: one does it too
-    }
-  }
-  queue.work(check);
-  if (second.joinable()) second.join();
-  queue.rethrow();
+  return bytes_.size() < kBytesForTwo ? 1 : most;
+}
+
+std::string_view ZipDirectory::digest(const ZipEntry& entry) const {
+  if (digests_.empty()) return {};
+  return digests_[static_cast<std::size_t>(&entry - entries_.data())];
 }
 
 }  // namespace tl

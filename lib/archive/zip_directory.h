@@ -56,19 +56,28 @@ class ZipDirectory {
   std::vector<std::byte> read(const ZipEntry& entry) const;
   /// `read` as text (a copy of the bytes; no encoding is checked).
   std::string read_text(const ZipEntry& entry) const;
-  /// Verifies the checksum of one entry, in place where it is stored. Throws Error(kFileDamaged) if it differs.
+  /// Verifies the checksum of one entry, in place where it is stored. Throws Error(kFileDamaged) if it differs. Free of
+  /// charge after verify_and_digest.
   void verify_crc(const ZipEntry& entry) const;
   /// Verifies the checksum of every entry. Throws Error(kFileDamaged) naming the first that differs.
   void verify_crc() const;
+  /// verify_crc on up to `most_threads` threads, which takes the digest of every stored entry in the same pass. What it
+  /// writes is read by digest and verify_crc(entry): none of them may run meanwhile.
+  void verify_and_digest(unsigned most_threads);
+  /// The digest (core/digest.h) of a stored entry's bytes; empty before verify_and_digest and for compressed entries.
+  std::string_view digest(const ZipEntry& entry) const;
 
   const std::string& file_name() const { return file_name_; }
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
+  unsigned checking_threads(unsigned most) const;
+
   std::span<const std::byte> bytes_;
   std::string file_name_;
   std::shared_ptr<const void> owner_;
   std::vector<ZipEntry> entries_;
+  std::vector<std::string> digests_;                           // by entry, once all are verified
   std::unordered_map<std::string_view, std::size_t> by_name_;  // views into entries_, which is never resized again
 };
 

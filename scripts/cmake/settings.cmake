@@ -9,6 +9,10 @@ endif()
 
 add_library(tl_settings INTERFACE)
 add_library(tl::settings ALIAS tl_settings)
+# A member that a document lacks is an exception in every build, not undefined behaviour in the shipped one:
+# operator[] of a const document only asserts that it is there.
+target_compile_definitions(tl_settings INTERFACE
+  "JSON_ASSERT=[](bool holds){if(!holds)throw::std::logic_error(\"a JSON document lacks a member\")\;}")
 find_program(MOLD_PROGRAM mold)
 find_program(LLD_PROGRAM ld.lld)
 if(MOLD_PROGRAM)

@@ -69,12 +69,21 @@ class Traces(InTemporary):
             with self.subTest(source.name):
                 recording = self.directory / (source.stem + ".tlspec")
                 subprocess.run([OPTIONS.text_to_tlspec, source, recording], check=True)
+                if json.loads((recording / "manifest.json").read_text())["kind"] == "sparse":
+                    with self.assertRaisesRegex(ValueError, "torchlens finish"):
+                        open_recording(recording)
+                    recording = self.finished(recording)
                 run, ops = self.compare_with_show(recording)
                 for name in run.tables:
                     self.assertIsInstance(run.table(name), dict)
                 self.assertEqual(sorted(run.labels), sorted(ops))
                 count += 1
         self.assertGreater(count, 0)
+
+    def finished(self, sparse):
+        trace = self.directory / "finished.tlspec"
+        subprocess.run([OPTIONS.torchlens, "finish", sparse, "-o", trace], check=True, capture_output=True)
+        return trace
 
     def test_a_model(self):
         """Every saved value of real models, bf16 and complex among them, against safetensors and show."""

@@ -53,7 +53,6 @@ std::vector<Refusal> refused_fixtures() {
   std::vector<Refusal> refusals = {
       {kFixtures / "subclass.pt2", 4, "unsupported_program", {"weight"}},
       {kFixtures / "aoti.pt2", 4, "unsupported_kind", {"AOTInductor"}},
-      {kFixtures / "out_dtype.pt2", 4, "unsupported_program", {"out_dtype"}},
       {kFixtures / "torch25_conv.pt2", 4, "unsupported_version", {"7.3"}},
       {kFixtures / "several.pt2", 2, "usage", {"decoder", "encoder", "heads/second"}},
   };

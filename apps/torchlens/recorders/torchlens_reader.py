@@ -318,6 +318,8 @@ def open_recording(path):
     if manifest.get("version") != 1:
         raise ValueError("%s: format version %s, this reader knows 1" % (path, manifest.get("version")))
     kinds = {"trace": Trace, "dump": Dump}
+    if manifest.get("kind") == "sparse":
+        raise ValueError("%s: a sparse recording, `torchlens finish` makes a trace of it" % path)
     if manifest.get("kind") not in kinds:
         raise ValueError("%s: a %s, this reader knows traces and dumps" % (path, manifest.get("kind")))
     return kinds[manifest["kind"]](path, manifest)

@@ -120,8 +120,8 @@ std::unique_ptr<LoadedExport> load_exported(const ModelRequest& request, CrashSl
   if (request.method != "forward") {
     throw Error(ErrorCode::kMethodNotFound, file + ": no method '" + request.method + "'; it has forward");
   }
-  const ZipDirectory zip(mapped->bytes(), file, mapped);
-  zip.verify_crc();
+  ZipDirectory zip(mapped->bytes(), file, mapped);
+  zip.verify_and_digest(2);
   auto model = std::make_unique<LoadedExport>();
   model->source = read_exported_program(zip, {.model = request.model});
   const auto& program = model->source;
@@ -133,7 +133,7 @@ std::unique_ptr<LoadedExport> load_exported(const ModelRequest& request, CrashSl
   lowering.lower();
   phase("loading the weights");
   model->maker = std::make_unique<ExportedStateMaker>(program, mapped, device);
-  model->state = model->maker->make(&model->tables,
+  model->state = model->maker->make(zip, model->tables,
                                     [&](const std::string& name) { return lowering.attribution().owner_of(name); });
   model->modules = model->state.modules;
   model->notes = long_entries(program);

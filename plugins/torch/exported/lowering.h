@@ -91,6 +91,10 @@ class ExportedLowering {
                     Scope& scope, Output& out);
   void lower_functionalized(const ExportedNode& node, bool second_version, const NodePlace& place, Scope& scope,
                             Output& out);
+  /// A clone that lies in memory as the original does.
+  std::uint32_t clone_with_strides(const ExportedRef* ref, const Input& original, const NodePlace& place, Scope& scope,
+                                   Output& out);
+  void lower_out_dtype(const ExportedNode& node, const NodePlace& place, Scope& scope, Output& out);
   void lower_with_effects(const ExportedNode& node, const NodePlace& place, Scope& scope, Output& out);
   void lower_torchbind_call(const ExportedNode& node, std::size_t first, std::size_t first_output,
                             const NodePlace& place, Scope& scope, Output& out);
@@ -120,6 +124,7 @@ class ExportedLowering {
                  const c10::Argument& schema_argument, const NodePlace& place, Scope& scope, Output& out);
   Input list_input(const ExportedNode& node, const std::string& name, const ExportedList& list,
                    const c10::ListType& type, const NodePlace& place, Scope& scope, Output& out);
+  Input list_of(const std::vector<Input>& inputs, const c10::TypePtr& element, const NodePlace& place, Output& out);
   Input converted(Input input, const ExportedGraphValue& value, const c10::TypePtr& type, const NodePlace& place,
                   Output& out);
   std::vector<const ExportedArgument*> bind(const ExportedNode& node, const c10::FunctionSchema& schema) const;
@@ -169,6 +174,11 @@ class ExportedLowering {
 /// The operator that a target names (`torch.ops.aten.add.Tensor`, `aten.add.Tensor`): namespace and name, overload.
 /// nullopt for higher-order operators and functions of Python.
 std::optional<c10::OperatorName> operator_name_of(std::string_view target);
+
+/// T for Optional[T], any other type as it is.
+inline const c10::Type& without_optional(const c10::Type& type) {
+  return type.kind() == c10::TypeKind::OptionalType ? *type.expectRef<c10::OptionalType>().getElementType() : type;
+}
 
 /// The name of a higher-order operator (`torch.ops.higher_order.cond` → `cond`); empty for anything else.
 std::string_view higher_order_name(std::string_view target);

@@ -20,10 +20,6 @@ bool is_symbolic(const ExportedGraphValue& value) {
   return value.kind == Kind::kSymInt || value.kind == Kind::kSymFloat || value.kind == Kind::kSymBool;
 }
 
-const c10::Type& without_optional(const c10::Type& type) {
-  return type.kind() == c10::TypeKind::OptionalType ? *type.expectRef<c10::OptionalType>().getElementType() : type;
-}
-
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) text += (i ? "," : "") + names[i];
@@ -95,14 +91,22 @@ ExportedLowering::Input ExportedLowering::list_input(const ExportedNode& node, c
                                                      const ExportedList& list, const c10::ListType& type,
                                                      const NodePlace& place, Scope& scope, Output& out) {
   const auto element = type.getElementType();
+  std::vector<Input> inputs;
+  for (const auto& item : list.items)
+    inputs.push_back(input_of(node, name, item, c10::Argument(name, element), place, scope, out));
+  return list_of(inputs, element, place, out);
+}
+
+ExportedLowering::Input ExportedLowering::list_of(const std::vector<Input>& inputs, const c10::TypePtr& element,
+                                                  const NodePlace& place, Output& out) {
   Instruction instruction;
   instruction.kind = InstructionKind::kListConstruct;
   instruction.type = c10::ListType::create(element);
   instruction.holds_tensors = may_hold_tensor(*element);
   instruction.host_list = !instruction.holds_tensors;
   std::string text;
-  for (std::size_t i = 0; i < list.items.size(); ++i) {
-    const auto input = input_of(node, name, list.items[i], c10::Argument(name, element), place, scope, out);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto& input = inputs[i];
     instruction.inputs.push_back(input.slot);
     text += (i ? ", " : "") + (input.text.empty() ? (input.tensor ? "%" : "$") + std::to_string(i) : input.text);
   }

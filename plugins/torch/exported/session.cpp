@@ -22,7 +22,7 @@ class ExportedSession final : public ModelSession {
   LoadedModel& model() override { return *loaded_; }
 
   void reload() override {
-    loaded_->state = loaded_->maker->make(nullptr, {});
+    loaded_->state = loaded_->maker->make();
     loaded_->modules = std::move(loaded_->state.modules);
   }
 

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "bridge/tensor_bridge.h"
+#include "core/digest.h"
 #include "core/error.h"
 #include "core/file_descriptor.h"
 
@@ -118,14 +119,40 @@ bool same_view(const at::Tensor& a, const at::Tensor& b) {
          a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
 }
 
+/// Digest of a payload's packed elements; empty where they do not lie packed in the file.
+std::string digest_of(const ExportedPayload& payload, const ZipDirectory& zip) {
+  const auto& tensor = payload.tensor;
+  if (!tensor.is_contiguous()) return {};
+  const auto* entry = zip.find(payload.entry);
+  const bool whole = entry != nullptr && entry->method == ZipMethod::kStored && tensor.offset == 0 &&
+                     tensor.nbytes() == entry->size && zip.stored(*entry).data() == tensor.storage.data();
+  if (whole) return std::string(zip.digest(*entry));
+  const auto begin = static_cast<std::size_t>(tensor.offset) * item_bytes(tensor.dtype);
+  return digest_hex(tensor.nbytes() == 0 ? tensor.storage.first(0) : tensor.storage.subspan(begin, tensor.nbytes()));
+}
+
 }  // namespace
+
+/// The rows of static tables that a first state fills.
+struct ExportedStateMaker::Rows {
+  const ZipDirectory& zip;
+  StaticTables& tables;
+  const std::function<std::int32_t(const std::string&)>& owner_of;
+};
 
 ExportedStateMaker::ExportedStateMaker(const ExportedProgram& program, std::shared_ptr<const MappedFile> file,
                                        c10::Device device)
     : program_(program), file_(std::move(file)), device_(device) {}
 
-ExportedState ExportedStateMaker::make(StaticTables* tables,
+ExportedState ExportedStateMaker::make(const ZipDirectory& zip, StaticTables& tables,
                                        const std::function<std::int32_t(const std::string&)>& owner_of) const {
+  Rows rows{zip, tables, owner_of};
+  return make(&rows);
+}
+
+ExportedState ExportedStateMaker::make() const { return make(nullptr); }
+
+ExportedState ExportedStateMaker::make(Rows* rows) const {
   using Kind = ExportedInputSpec::Kind;
   const at::NoGradGuard no_grad;
   const auto file = file_->path().filename().string();
@@ -157,7 +184,7 @@ ExportedState ExportedStateMaker::make(StaticTables* tables,
     auto* storage = tensor.storage().unsafeGetStorageImpl();
     if (spec.kind == Kind::kBuffer) {
       const auto row = static_cast<std::uint32_t>(modules.buffers.size());
-      if (tables != nullptr) append_buffer_row(*tables, tensor, spec.target, owner_of(spec.target));
+      if (rows != nullptr) append_buffer_row(rows->tables, tensor, spec.target, rows->owner_of(spec.target));
       modules.buffers.push_back(tensor);
       modules.buffers_of_storage[storage].push_back(row);
       state.provs[i] = Prov::buffer(row);
@@ -168,14 +195,17 @@ ExportedState ExportedStateMaker::make(StaticTables* tables,
           std::ranges::find_if(same_storage, [&](const auto& other) { return same_view(other.tensor, tensor); });
       if (known != same_storage.end()) {
         state.provs[i] = known->prov;
-        if (tables != nullptr) {
-          auto& all = tables->params.all_addresses.mut(known->prov.index());
-          all = tables->strings.intern(std::string(tables->strings[all]) + "," + spec.target);
+        if (rows != nullptr) {
+          auto& tables = rows->tables;
+          auto& all = tables.params.all_addresses.mut(known->prov.index());
+          all = tables.strings.intern(std::string(tables.strings[all]) + "," + spec.target);
         }
       } else {
         const auto kind = spec.kind == Kind::kParameter ? ParamKind::kParameter : ParamKind::kConstant;
-        if (tables != nullptr)
-          append_param(*tables, tensor, spec.target, owner_of(spec.target), kind, &payload->tensor);
+        if (rows != nullptr) {
+          append_param(rows->tables, tensor, spec.target, rows->owner_of(spec.target), kind,
+                       digest_of(*payload, rows->zip));
+        }
         state.provs[i] = Prov::param(num_params++);
         same_storage.push_back({tensor, state.provs[i]});
       }

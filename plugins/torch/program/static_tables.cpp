@@ -19,12 +19,6 @@ std::string digest_of(const at::Tensor& tensor) {
   return digest_hex({static_cast<const std::byte*>(packed.const_data_ptr()), packed.nbytes()});
 }
 
-/// The same of elements that lie without gaps.
-std::string digest_of(const HostTensor& packed) {
-  const auto begin = static_cast<std::size_t>(packed.offset) * item_bytes(packed.dtype);
-  return digest_hex(packed.nbytes() == 0 ? packed.storage.first(0) : packed.storage.subspan(begin, packed.nbytes()));
-}
-
 }  // namespace
 
 std::int32_t CallSiteRows::row(const std::string& file, std::int64_t line, std::int64_t column, std::int64_t column_end,
@@ -50,7 +44,7 @@ std::string place_of(const StaticTables& tables, std::int32_t site) {
 }
 
 std::uint32_t append_param(StaticTables& tables, const at::Tensor& tensor, const std::string& address,
-                           std::int32_t module, ParamKind kind, const HostTensor* stored) {
+                           std::int32_t module, ParamKind kind, std::string digest) {
   auto& params = tables.params;
   const auto row = static_cast<std::uint32_t>(params.address.size());
   const auto name = tables.strings.intern(address);
@@ -63,7 +57,7 @@ std::uint32_t append_param(StaticTables& tables, const at::Tensor& tensor, const
   params.shape.push_back(tables.shapes.intern({sizes.data(), sizes.size()}));
   params.bytes.push_back(static_cast<std::int64_t>(tensor.numel()) * static_cast<std::int64_t>(tensor.itemsize()));
   params.trainable.push_back(tensor.requires_grad() ? 1 : 0);
-  const auto digest = stored != nullptr && stored->is_contiguous() ? digest_of(*stored) : digest_of(tensor);
+  if (digest.empty()) digest = digest_of(tensor);
   params.digest.push_back(digest.empty() ? -1 : tables.strings.intern(digest));
   return row;
 }

@@ -41,10 +41,10 @@ class CallSiteRows {
 /// `file:line` of a row of call_sites; empty for -1.
 std::string place_of(const StaticTables& tables, std::int32_t site);
 
-/// Appends a row of params: `kind` is a ParamKind, `module` a row of modules or -1. `stored` is the same tensor as it
-/// lies in the mapped file, where it does: the digest is taken there, so that the engine's own mapping stays untouched.
+/// Appends a row of params: `kind` is a ParamKind, `module` a row of modules or -1. `digest` is that of the packed
+/// elements (core/digest.h) where the caller has it; otherwise they are read for it.
 std::uint32_t append_param(StaticTables& tables, const at::Tensor& tensor, const std::string& address,
-                           std::int32_t module, ParamKind kind, const HostTensor* stored = nullptr);
+                           std::int32_t module, ParamKind kind, std::string digest = {});
 /// Appends a row of buffers.
 std::uint32_t append_buffer_row(StaticTables& tables, const at::Tensor& tensor, const std::string& address,
                                 std::int32_t module);

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "archive/operator_library.h"
 #include "archive/torchscript_check.h"
@@ -21,6 +22,7 @@
 #include "bridge/tensor_bridge.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "torchscript/record_reader.h"
 #include "torchscript/registry_names.h"
 
 namespace tl::lt {
@@ -69,13 +71,15 @@ void refuse_missing(const TorchScriptScan& scan, const std::string& file_name) {
 }
 
 /// A file whose structure was checked and which nothing speaks against, but for the checksums of its weights: those are
-/// verified while LibTorch reads them, on another thread, since that takes a quarter of the time of reading.
+/// verified while LibTorch reads them, on another thread, since that takes a quarter of the time of reading. The same
+/// pass takes the digests of the weights.
 class CheckedFile {
  public:
   explicit CheckedFile(const ModelRequest& request)
       : path_(request.path), bytes_(MappedFile::open(path_)), zip_(bytes_->bytes(), base_name(path_)) {
     check_torchscript_structure(zip_);
     const auto scan = scan_torchscript(zip_);
+    has_setstate_ = scan.has_setstate;
     refuse(unsafe_refusal(scan, request.allowed_ops, base_name(path_)));
     refuse_missing(scan, base_name(path_));
   }
@@ -85,12 +89,18 @@ class CheckedFile {
                                [](const auto& entry) { return entry.name.ends_with("/traced_inputs.pkl"); });
   }
 
-  /// Calls `read`; a wrong checksum is what is reported, whatever LibTorch made of the bytes.
-  void load(const std::function<void()>& read) const {
-    auto checksums = std::async(std::launch::async, [this] { zip_.verify_crc(); });
+  /// LibTorch's module; a wrong checksum is what is reported, whatever LibTorch made of the bytes.
+  torch::jit::Module load(c10::Device device) {
+    // The loading thread and this one keep two cores busy; more help only beside more of them.
+    auto checksums = std::async(std::launch::async,
+                                [this] { zip_.verify_and_digest(std::thread::hardware_concurrency() > 2 ? 2 : 1); });
     std::optional<std::string> failure;
+    torch::jit::Module module;
     try {
-      read();
+      reader_ = std::make_shared<RecordReader>(path_, bytes_->bytes().size(), zip_);
+      module = torch::jit::load(reader_, device);
+    } catch (const Error&) {
+      throw;
     } catch (const c10::Error& error) {
       failure = error.what_without_backtrace();
     } catch (const std::exception& error) {
@@ -98,12 +108,22 @@ class CheckedFile {
     }
     checksums.get();
     if (failure) refuse_load(path_, *failure);
+    return module;
+  }
+
+  /// Digest of what a tensor of the loaded module holds, if it is what the file holds; empty otherwise.
+  std::string digest_of(const at::Tensor& tensor) const {
+    if (has_setstate_) return {};  // code of the file ran and may have written to it
+    const auto* entry = reader_->entry_of(tensor);
+    return entry == nullptr ? std::string() : std::string(zip_.digest(*entry));
   }
 
  private:
   std::string path_;
   std::shared_ptr<const MappedFile> bytes_;
   ZipDirectory zip_;
+  bool has_setstate_ = false;
+  std::shared_ptr<RecordReader> reader_;
 };
 
 // --- what the file holds
@@ -112,7 +132,7 @@ class CheckedFile {
 /// Walks the module tree in registration order and fills modules, params and buffers.
 class ModuleWalk {
  public:
-  explicit ModuleWalk(LoadedScript& script) : script_(script) {}
+  ModuleWalk(LoadedScript& script, const CheckedFile& file) : script_(script), file_(file) {}
 
   void walk(const c10::intrusive_ptr<c10::ivalue::Object>& object, const std::string& address, std::int32_t parent) {
     auto& tables = script_.tables;
@@ -195,7 +215,7 @@ class ModuleWalk {
       script_.modules.known_tensors.insert_or_assign(tensor.unsafeGetTensorImpl(), Prov::param(row));
       return row;
     }
-    const auto row = append_param(script_.tables, tensor, name, module, kind);
+    const auto row = append_param(script_.tables, tensor, name, module, kind, file_.digest_of(tensor));
     params_.emplace_back(tensor, row);
     script_.modules.known_tensors.insert_or_assign(tensor.unsafeGetTensorImpl(), Prov::param(row));
     return row;
@@ -212,6 +232,7 @@ class ModuleWalk {
   }
 
   LoadedScript& script_;
+  const CheckedFile& file_;
   std::vector<std::pair<at::Tensor, std::uint32_t>> params_;
 };
 
@@ -301,11 +322,11 @@ std::unique_ptr<LoadedScript> load_script(const ModelRequest& request, CrashSlat
     if (slate) std::snprintf(slate->phase, sizeof slate->phase, "%s", text);
   };
   phase("reading the archive");
-  const CheckedFile file(request);
+  CheckedFile file(request);
   const bool traced = file.is_trace();
   phase("loading the model");
   auto script = std::make_unique<LoadedScript>();
-  file.load([&] { script->module = torch::jit::load(request.path, c10::Device(request.device)); });
+  script->module = file.load(c10::Device(request.device));
   if (request.mode != ModelRequest::Mode::kAsSaved) {
     if (traced) {
       throw Error(ErrorCode::kModeNotAllowed, base_name(request.path) + ": is a trace, whose mode is baked in",
@@ -314,7 +335,7 @@ std::unique_ptr<LoadedScript> load_script(const ModelRequest& request, CrashSlat
     script->module.train(request.mode == ModelRequest::Mode::kTrain);
   }
   phase("lowering the program");
-  ModuleWalk(*script).walk(script->module._ivalue(), "", -1);
+  ModuleWalk(*script, file).walk(script->module._ivalue(), "", -1);
   Lowering lowering(script->program, script->tables, c10::Device(request.device));
   try {
     lower_all(*script, request, lowering);

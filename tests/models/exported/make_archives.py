@@ -223,6 +223,62 @@ def auto_functionalized():
         write_sides(name, lambda x, y: (x + 2 * y, x * y), args)
 
 
+def functionalized(name, args, operator, given, results, expected):
+    """A program whose only node wraps `operator`; `given` are its keyword arguments, `results` its outputs by name."""
+    class Model(nn.Module):
+        def forward(self, x, y):
+            return x + y, x * y
+
+    write(name, torch.export.export(Model(), args).run_decompositions(), args)
+
+    def edit(program):
+        graph = program["graph_module"]["graph"]
+        node = graph["nodes"].pop(0)
+        kinds = {int: "as_int", float: "as_float", bool: "as_bool"}
+        inputs = [{"name": "", "arg": {"as_operator": operator}, "kind": 1}]
+        for key, value in given.items():
+            inputs.append({"name": key, "arg": value if isinstance(value, dict) else {kinds[type(value)]: value}, "kind": 2})
+        outputs = []
+        for result, like in results.items():
+            graph["tensor_values"][result] = dict(graph["tensor_values"][like]) if like else None
+            outputs.append({"as_tensor": {"name": result}} if like else {"as_none": True})
+            if not like:
+                del graph["tensor_values"][result]
+        node.update(name="wrapped", target="torch.ops.higher_order.auto_functionalized_v2", inputs=inputs, outputs=outputs,
+                    is_hop_single_tensor_return=False)
+        graph["nodes"] = [node]
+        for i, result in enumerate(name for name, like in results.items() if like):
+            graph["outputs"][i] = {"as_tensor": {"name": result}}
+            program["graph_module"]["signature"]["output_specs"][i]["user_output"]["arg"] = graph["outputs"][i]
+        del graph["tensor_values"]["add"], graph["tensor_values"]["mul"]
+
+    rewrite(f"{name}.pt2", f"{name}.pt2", change_json("models/", edit))
+    write_sides(name, expected, args)
+
+
+def functionalized_kinds():
+    """What auto_functionalized_v2 wraps beside single tensors: a list that is mutated, one element a slice of its base; a
+    base with gaps, of which a view by strides is mutated; a tensor that an `out=` operator writes."""
+    tensors = {"as_tensors": [{"name": "x"}, {"name": "y"}]}
+
+    def add_to_parts(x, y):
+        x, y = x.clone(), y.clone()
+        y[1:] += 2
+        return x + 2, y
+
+    functionalized("auto_functionalized_list", (ramp(4), ramp(4, low=2, high=4)), "torch.ops.aten._foreach_add_.Scalar",
+                   {"scalar": 2, "_self_length": 2, "_self_0_base_index": 0, "_self_1_base_index": 1, "_self_1_slice_dim": 0,
+                    "_self_1_slice_start": 1, "_self_1_slice_end": 4, "_all_bases": tensors},
+                   {"nothing": None, "first": "x", "second": "y"}, add_to_parts)
+
+    wide = ramp(6)
+    functionalized("auto_functionalized_gaps", (wide[::2], ramp(3)), "torch.ops.aten._foreach_add_.List",
+                   {"other": {"as_tensors": [{"name": "y"}]}, "alpha": 1, "_self_length": 1, "_self_0_base_index": 0,
+                    "_self_0_size": {"as_ints": [3]}, "_self_0_stride": {"as_ints": [2]}, "_self_0_storage_offset": 0,
+                    "_all_bases": tensors},
+                   {"nothing": None, "first": "x", "second": "y"}, lambda x, y: (x + y, y))
+
+
 def hints_kinds():
     """Every remaining argument kind of the schema, as values of a hint that the program carries along unread."""
     args = ramp(3, 4), ramp(3, 4)
@@ -272,7 +328,7 @@ def layouts():
         write_sides(name, torch.export.load("plain.pt2").module(), args)
 
 
-MAKERS = {f.__name__: f for f in (several, subclass, draft, cuda, aoti, crafted, auto_functionalized, hints_kinds,
+MAKERS = {f.__name__: f for f in (several, subclass, draft, cuda, aoti, crafted, auto_functionalized, functionalized_kinds, hints_kinds,
                                 failing_inputs, layouts)}
 
 
