@@ -5,25 +5,28 @@ Usage: run.py --torchlens FILE --shared DIR CASE…        exit 77: skipped, the
 
 A case is a fault that was reported in public; its files and what must come of them (caseNN.expect.json) lie in DIR/cases/out.
 cases.json holds the command lines and what a program can check of each: exit class (of expect.json, or `class` with a reason
-in `because`), code, words on stderr, outputs against caseNN.expected.safetensors, layers and their passes, saved activations.
+in `because`), code, words on stderr, outputs against caseNN.expected.safetensors, layers and their passes, saved activations,
+statistics, the first non-finite value. A run of `diff` is held to what its JSON must say (comparisons.py).
 """
 import argparse
 import json
 import pathlib
+import shutil
 import sys
 import tempfile
 
 import bounded
+import comparisons
 import safetensors
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 NOT_BUILT = "which this version does not run yet"
-CLASSES = {"ok": 0, "usage": 2, "artifact": 3, "refusal": 4, "execution": 5, "timeout": 124}
+CLASSES = {"ok": 0, "difference": 1, "usage": 2, "artifact": 3, "refusal": 4, "execution": 5, "timeout": 124}
 TIME_LIMIT = 20  # seconds of processor time, which tells a slow answer from a busy machine
 PATIENCE = 120
 MEMORY_LIMIT = 600  # megabytes; an engine that has loaded nothing takes about 120
-OUTCOMES = {"execution": "failed", "timeout": "interrupted"}
+OUTCOMES = {"difference": "aborted_nonfinite", "execution": "failed", "timeout": "interrupted"}
 
 
 class Case:
@@ -61,6 +64,9 @@ class Case:
         for name in run.get("directories", []):
             (self.directory / name).mkdir()
         words = [self.path(word) for word in run["arguments"]]
+        if run.get("command") == "diff":
+            comparisons.check(self, run, words, CLASSES[self.exit_class(run, main)], main)
+            return
         done = self.command("trace", *words, "-o", "out.tlspec", "--save-outputs", "out.safetensors")
         self.stderr = done.stderr
         if NOT_BUILT in done.stderr:
@@ -93,11 +99,25 @@ class Case:
 
     def check_bounds(self, run, done):
         seconds = run.get("seconds", self.expect.get("time_limit_s", TIME_LIMIT))
-        megabytes = min(run.get("megabytes", MEMORY_LIMIT), self.expect.get("memory_limit_mb", MEMORY_LIMIT))
+        megabytes = run.get("megabytes", MEMORY_LIMIT)
+        megabytes = min(megabytes, self.expect.get("memory_limit_mb", megabytes))
         if done.processor_seconds > seconds or done.seconds > PATIENCE:
             self.fault(f"took {done.processor_seconds:.1f} s of processor time in {done.seconds:.1f} s, the limit is {seconds}")
         if done.megabytes > megabytes:
             self.fault(f"took {done.megabytes:.0f} MB, the limit is {megabytes}")
+        if "growth" in run:
+            self.check_growth(run["growth"], done)
+
+    def check_growth(self, growth, done):
+        """Against the same model on an input of next to nothing: what the engine and the model take by themselves."""
+        words = [self.path(word) for word in growth["against"]]
+        small = self.command("trace", *words, "-o", "small.tlspec")
+        if small.code != 0:
+            self.fault(f"{' '.join(growth['against'])}: exit {small.code}: {small.stderr.strip()[:300]}")
+            return
+        shutil.rmtree(self.directory / "small.tlspec")
+        if done.megabytes > small.megabytes + growth["megabytes"]:
+            self.fault(f"took {done.megabytes:.0f} MB where {small.megabytes:.0f} + {growth['megabytes']} were allowed")
 
     def check_streams(self, run, main, exit_class):
         code = run.get("code")
@@ -170,6 +190,11 @@ class Case:
                 elif record.get(field) != value:
                     self.fault(f"{key}: {field} is {record.get(field)!r} where {value!r} was expected")
         self.check_activations(run)
+        self.check_statistics(run)
+        if exit_class == "difference":
+            self.check_first_nonfinite(screen)
+        if "nonfinite" in run and screen.get("health", {}).get("nonfinite") != run["nonfinite"]:
+            self.fault(f"health names {screen.get('health', {}).get('nonfinite')} where {run['nonfinite']} was expected")
 
     def check_marks(self, run):
         """A partial recording says so in whatever part of it is shown."""
@@ -205,6 +230,38 @@ class Case:
                 self.fault(f"no activation {key}, there are {sorted(saved)}")
             elif found := safetensors.difference(saved[key], expected[reference]):
                 self.fault(f"activation {key}: {found}")
+
+    def check_statistics(self, run):
+        """The lines of stats.jsonl by label; `stats` of expect.json are by function or by the role of an output."""
+        if "stats" not in run:
+            return
+        lines = [json.loads(line) for line in (self.directory / "out.tlspec" / "stats.jsonl").read_text().splitlines()]
+        of_label = {line["label"]: line for line in lines}
+        wanted = dict(run["stats"])
+        for name, fields in self.expect.get("stats", {}).items():
+            line = next((line for line in lines if name in (line.get("func_name"), line["tensor"])), {})
+            wanted.setdefault(line.get("label", name), {}).update(fields)
+        for label, fields in wanted.items():
+            for field, value in fields.items():
+                got = of_label.get(label, {}).get(field)
+                got = got.removeprefix("torch.") if field == "dtype" and got else got
+                if got != value:
+                    self.fault(f"{label}: {field} is {got!r} where {value!r} was expected")
+
+    def check_first_nonfinite(self, screen):
+        """expect.json names the operation, its module, how many NaN and the index of the first."""
+        outcome = screen.get("outcome", {})
+        label = outcome.get("boundary_label", "")
+        function = self.show(label).get("record", {}).get("func_name")
+        if function != self.expect["first_nan_op"]:
+            self.fault(f"the first non-finite value is that of {label} ({function}), not of {self.expect['first_nan_op']}")
+        if outcome.get("module") != self.expect.get("first_nan_module", ""):
+            self.fault(f"its module is {outcome.get('module')!r}")
+        if not outcome.get("reason", "").startswith(f"{self.expect.get('nan_count', 1)} NaN of "):
+            self.fault(f"the reason is {outcome.get('reason')!r}")
+        index = json.dumps(self.expect.get("first_nan_index"), separators=(",", ":"))
+        if index != "null" and not outcome.get("reason", "").endswith(f"first at {index}"):
+            self.fault(f"the reason is {outcome.get('reason')!r}, {index} was expected")
 
 
 def main():
