@@ -43,28 +43,30 @@ std::string range_text(const SafetensorsEntry& entry) {
 
 /// Holds one entry against the bytes of data present and against its own shape.
 void check_entry(const SafetensorsEntry& entry, std::size_t data_bytes, std::string_view shown_name) {
-  const std::string site = "tensor " + shown_tensor(entry.name) + ": ";
+  const auto fail_here = [&](ErrorCode code, const std::string& text) {
+    fail(code, shown_name, "tensor " + shown_tensor(entry.name) + ": " + text);
+  };
   if (entry.begin > entry.end) {
-    fail(ErrorCode::kFileDamaged, shown_name, site + "bytes " + range_text(entry) + " end before they begin");
+    fail_here(ErrorCode::kFileDamaged, "bytes " + range_text(entry) + " end before they begin");
   }
   if (entry.end > data_bytes) {
-    fail(ErrorCode::kFileDamaged, shown_name,
-         site + "bytes " + range_text(entry) + " reach beyond the " + std::to_string(data_bytes) + " bytes of data");
+    fail_here(ErrorCode::kFileDamaged,
+              "bytes " + range_text(entry) + " reach beyond the " + std::to_string(data_bytes) + " bytes of data");
   }
   std::int64_t elements = 0;
   try {
     elements = checked_numel(entry.sizes);
   } catch (const Error& error) {
-    fail(error.code, shown_name, site + error.message);
+    fail_here(error.code, error.message);
   }
   const std::size_t claimed = entry.end - entry.begin;
   std::size_t needed = 0;
   const bool overflow = __builtin_mul_overflow(static_cast<std::size_t>(elements), item_bytes(entry.dtype), &needed);
   if (overflow || needed != claimed) {
-    fail(ErrorCode::kFileDamaged, shown_name,
-         site + std::to_string(elements) + " elements of " + std::string(short_name(entry.dtype)) + " need " +
-             (overflow ? "more than 2^64" : std::to_string(needed)) + " bytes, its range " + range_text(entry) +
-             " has " + std::to_string(claimed));
+    fail_here(ErrorCode::kFileDamaged,
+              std::to_string(elements) + " elements of " + std::string(short_name(entry.dtype)) + " need " +
+                  (overflow ? "more than 2^64" : std::to_string(needed)) + " bytes, its range " + range_text(entry) +
+                  " has " + std::to_string(claimed));
   }
 }
 
@@ -84,9 +86,13 @@ SafetensorsFile SafetensorsFile::from_bytes(std::span<const std::byte> bytes, st
   file.metadata_ = std::move(header.metadata);
   file.data_ = bytes.subspan(kLengthBytes + text.size());
   file.owner_ = std::move(owner);
-  file.check_layout(shown_name);
   file.by_name_.reserve(file.entries_.size());
-  for (std::size_t i = 0; i < file.entries_.size(); ++i) file.by_name_.emplace(file.entries_[i].name, i);
+  for (std::size_t i = 0; i < file.entries_.size(); ++i) {
+    if (!file.by_name_.emplace(file.entries_[i].name, i).second) {
+      fail(ErrorCode::kFileHostile, shown_name, "the name " + shown_tensor(file.entries_[i].name) + " appears twice");
+    }
+  }
+  file.check_layout(shown_name);
   return file;
 }
 

@@ -6,6 +6,7 @@
 #include "core/mapped_file.h"
 #include "data_files.h"
 #include "tensor/safetensors.h"
+#include "tensor/safetensors_header.h"
 #include "tensor/statistics.h"
 
 namespace tl {
@@ -83,6 +84,52 @@ TEST(SafetensorsHostileTest, Offsets) {
   check(tensor("a", "[2]", "[0,8]", "F31"), 8, ErrorCode::kFileDamaged, "tensor 'a' has the unknown dtype 'F31'");
   check(tensor("a", "[2]", "[0,8]", "f32"), 8, ErrorCode::kFileDamaged, "unknown dtype 'f32'");
   check(tensor("a", "[16]", "[0,8]", "F4"), 8, ErrorCode::kUnsupportedKind, "tensor 'a' has dtype F4");
+}
+
+// What writers write is read by code of its own; a blank after the brace sends the same header to the parser of JSON.
+TEST(SafetensorsHostileTest, BothReadersOfHeadersAgree) {
+  const std::vector<std::string> headers = {
+      "{" + tensor("a", "[2]", "[0,8]") + "," + tensor("b.c-d e", "[]", "[8,12]") + "}   ",
+      "{" + tensor("a", "[9223372036854775807,0]", "[0,18446744073709551615]", "BF16") + "}",
+      "{" + tensor("a", "[9223372036854775808]", "[0,8]") + "}",
+      "{" + tensor("a", "[0]", "[0,18446744073709551616]") + "}",
+      "{" + tensor("a", "[02]", "[0,8]") + "}",
+      "{" + tensor("a", "[2,]", "[0,8]") + "}",
+      "{" + tensor("a", "[,2]", "[0,8]") + "}",
+      "{" + tensor("a", "[2]", "[0,8.0]") + "}",
+      "{" + tensor("a", "[2]", "[00,8]") + "}",
+      "{" + tensor("a", "[2e0]", "[0,8]") + "}",
+      "{" + tensor("a", "[+2]", "[0,8]") + "}",
+      "{" + tensor("a\\u0041", "[2]", "[0,8]") + "}",
+      "{" + tensor("\xc3\xa9", "[2]", "[0,8]") + "}",
+      "{" + tensor("\xff", "[2]", "[0,8]") + "}",
+      "{" + tensor("a\tb", "[2]", "[0,8]") + "}",
+      "{" + tensor("__metadata__", "[2]", "[0,8]") + "}",
+      "{" + tensor("a", "[2]", "[0,8]") + ",}",
+      "{" + tensor("a", "[2]", "[0,8]") + "}x",
+      "{" + tensor("a", "[2]", "[0,8]"),
+      "{" + tensor("a", "[2]", "[0,8]", "F32\\u0020") + "}",
+      "{" +
+          tensor("a",
+                 "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]",
+                 "[0,8]") +
+          "}"};
+  for (const auto& header : headers) {
+    const auto read = [](const std::string& text) {
+      std::string entries;
+      const auto [code, message] = error_of([&] {
+        for (const auto& entry : parse_safetensors_header(text, "x").entries) {
+          entries += entry.name + " " + std::string(short_name(entry.dtype)) + " " + std::to_string(entry.begin) + " " +
+                     std::to_string(entry.end);
+          for (const auto size : entry.sizes) entries += " " + std::to_string(size);
+          entries += "\n";
+        }
+      });
+      return std::pair(code, entries);
+    };
+    EXPECT_EQ(read(header), read("{ " + header.substr(1))) << header;
+  }
 }
 
 TEST(SafetensorsHostileTest, Structure) {
