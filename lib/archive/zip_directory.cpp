@@ -36,6 +36,7 @@ constexpr std::size_t kMaxCommentBytes = 0xffff;
 constexpr std::uint32_t kIn64 = 0xffffffff;  // the value that says "see the zip64 field"
 constexpr std::uint16_t kIn64Short = 0xffff;
 constexpr std::uint16_t kZip64FieldId = 0x0001;
+constexpr std::uint32_t kDosFolder = 0x10;  // among the external attributes
 constexpr std::uint16_t kFlagEncrypted = 0x0001;
 constexpr std::uint16_t kFlagDescriptor = 0x0008;
 constexpr std::uint16_t kFlagStrongEncryption = 0x0040;
@@ -201,6 +202,11 @@ class DirectoryReader {
     if (!sizes.complete) damaged(entry, "its zip64 sizes are missing");
     if ((flags & (kFlagEncrypted | kFlagStrongEncryption | kFlagMaskedHeaders)) != 0) damaged(entry, "it is encrypted");
     if (u16(at + 34) != 0) damaged(entry, "it lies on another disk");
+    // LibTorch's reader (miniz) gives nothing for what is marked as a folder, and takes that for the entry's bytes.
+    if ((u32(at + 38) & kDosFolder) != 0 && !entry.is_folder()) {
+      fail(ErrorCode::kFileHostile,
+           "zip archive: entry " + quoted_name(entry.name) + " is marked as a folder, its name is that of a file");
+    }
     const std::uint16_t method = u16(at + 10);
     if (method != 0 && method != 8) {
       damaged(entry, "compression method " + to_text(method) + ", only stored (0) and deflated (8) are read");

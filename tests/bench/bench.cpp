@@ -2,8 +2,8 @@
 //   torchlens_bench steady MODEL.ts.pt INPUTS.safetensors [ROUNDS]
 //   torchlens_bench cold plain|none|all MODEL.ts.pt INPUTS.safetensors
 //   torchlens_bench written MODEL.ts.pt INPUTS.safetensors FOLDER
-//   torchlens_bench load_exported MODEL.pt2
-//   torchlens_bench load MODEL.ts.pt [ROUNDS]
+//   torchlens_bench load_exported MODEL.pt2 SMALL.pt2
+//   torchlens_bench load plain|checked MODEL.ts.pt
 // One line of `name value` pairs each; scripts/bench makes the table.
 #include <malloc.h>
 #include <sys/resource.h>
@@ -14,7 +14,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/bind_inputs.h"
@@ -22,9 +24,11 @@
 #include "engine/input_files.h"
 #include "plain_load.h"
 #include "postprocess/pipeline.h"
+#include "select/live_selector.h"
 #include "select/lookup.h"
 #include "tlspec/reader.h"
 #include "tlspec/writer.h"
+#include "trace/statistics_recorder.h"
 #include "trace/trace.h"
 
 extern "C" tl::Engine* torchlens_engine_open();
@@ -86,8 +90,19 @@ struct Recorded {
   std::size_t events = 0;
 };
 
-Recorded timed_recorded(Loaded& loaded, bool keep) {
-  loaded.request.keep_payloads = keep;
+/// What the recording does with values.
+enum class Values { kLeft, kKept, kSelected, kMeasured };
+
+/// Settled while the model runs, op by op, and true of few or none.
+constexpr std::string_view kBenchSelector = R"(in_module("*.nowhere") & func("soft*") | where(numel > 1e12))";
+
+Recorded timed_recorded(Loaded& loaded, Values values) {
+  loaded.request.keep_payloads = values == Values::kKept || values == Values::kSelected;
+  tl::StatisticsRecorder statistics(tl::kUsualStatistics);
+  loaded.request.observer = values == Values::kMeasured ? &statistics : nullptr;
+  std::optional<tl::LiveSelector> selector;
+  if (values == Values::kSelected) selector.emplace(tl::Selector::parse(kBenchSelector));
+  loaded.request.save.policy = selector ? &*selector : nullptr;
   tl::Capture capture;
   const auto start = Clock::now();
   const auto result = loaded.session->run(loaded.request, capture);
@@ -98,25 +113,29 @@ int steady(tl::Engine& engine, const std::string& model, const std::string& inpu
   auto plain = load(engine, model, inputs);
   auto traced = load(engine, model, inputs);
   for (int i = 0; i < 3; ++i) timed_plain(plain);
-  timed_recorded(traced, true);
-  std::vector<double> plain_times, none_times, all_times, forward_times;
+  timed_recorded(traced, Values::kKept);
+  std::vector<double> plain_times, none_times, all_times, forward_times, selected_times, measured_times;
   std::size_t events = 0;
   for (int round = 0; round < rounds; ++round) {
     plain_times.push_back(timed_plain(plain));
-    const auto none = timed_recorded(traced, false);
+    const auto none = timed_recorded(traced, Values::kLeft);
     none_times.push_back(none.run);
     events = none.events;
     forward_times.push_back(none.forward);
-    all_times.push_back(timed_recorded(traced, true).run);
+    all_times.push_back(timed_recorded(traced, Values::kKept).run);
+    selected_times.push_back(timed_recorded(traced, Values::kSelected).run);
+    measured_times.push_back(timed_recorded(traced, Values::kMeasured).run);
   }
   const auto base = median(plain_times);
   std::printf(
       "plain_ms %.4f none_ratio %.4f all_ratio %.4f events %zu us_per_op_none %.4f us_per_op_all %.4f "
-      "forward_us_per_op_none %.4f\n",
+      "forward_us_per_op_none %.4f us_per_op_selected %.4f stats_ratio %.4f\n",
       base * 1e3, median(none_times) / base, median(all_times) / base, events,
       (median(none_times) - base) * 1e6 / static_cast<double>(events),
       (median(all_times) - base) * 1e6 / static_cast<double>(events),
-      (median(forward_times) - base) * 1e6 / static_cast<double>(events));
+      (median(forward_times) - base) * 1e6 / static_cast<double>(events),
+      (median(selected_times) - median(none_times)) * 1e6 / static_cast<double>(events),
+      median(measured_times) / base);
   return 0;
 }
 
@@ -193,10 +212,13 @@ int written(tl::Engine& engine, const std::string& model, const std::string& inp
   return 0;
 }
 
-/// Loads an exported program once: time, and the memory that it takes on the way.
-int load_exported(tl::Engine& engine, const std::string& model) {
-  const auto before = resident_kb();
+/// Loads an exported program once: time, and the memory that it takes on the way. A small one is loaded before, so that
+/// what the engine itself pages in is not counted.
+int load_exported(tl::Engine& engine, const std::string& model, const std::string& small) {
   tl::ModelRequest request;
+  request.path = small;
+  engine.load(request);
+  const auto before = resident_kb();
   request.path = model;
   const auto start = Clock::now();
   const auto session = engine.load(request);
@@ -229,12 +251,14 @@ int main(int argc, char** argv) {
   if (arguments.size() == 4 && arguments[0] == "cold") return cold(*engine, arguments[1], arguments[2], arguments[3]);
   if (arguments.size() == 4 && arguments[0] == "written")
     return written(*engine, arguments[1], arguments[2], arguments[3]);
-  if (arguments.size() == 2 && arguments[0] == "load_exported") return load_exported(*engine, arguments[1]);
+  if (arguments.size() == 3 && arguments[0] == "load_exported") {
+    return load_exported(*engine, arguments[1], arguments[2]);
+  }
   if (arguments.size() == 3 && arguments[0] == "load") {
     return loading(*engine, arguments[1], arguments[2]);
   }
   std::fprintf(stderr,
-               "usage: torchlens_bench load plain|checked MODEL | load_exported MODEL | written MODEL INPUTS FOLDER | "
+               "usage: torchlens_bench load plain|checked MODEL | load_exported MODEL SMALL | written MODEL INPUTS FOLDER | "
                "steady MODEL INPUTS [ROUNDS] | cold "
                "plain|none|all MODEL INPUTS\n");
   return 2;

@@ -226,7 +226,10 @@ TEST_P(PythonOracle, ValuesAreThoseOfTheOps) {
     }
   }
   EXPECT_EQ(tally.num_findings, 0u) << tally.findings;
-  EXPECT_GT(tally.compared, 0u);
+  // No Op stands for a node of a program of higher-order operators alone; its outputs are compared elsewhere.
+  const bool only_higher_order =
+      std::ranges::all_of(keys_, [&](const auto& named) { return unrecorded.contains(named.first); });
+  EXPECT_TRUE(tally.compared > 0 || only_higher_order);
 }
 
 // What the run left in the buffers is what it left there in Python.

@@ -122,6 +122,17 @@ TEST(ZipDirectory, RefusesEncryptionAndUnknownMethods) {
   EXPECT_THAT(open_error(make_zip({lzma})).message, HasSubstr("compression method 14"));
 }
 
+TEST(ZipDirectory, RefusesFilesThatAreMarkedAsFolders) {
+  std::string file = make_zip({stored("m/a", "hello")});
+  file[file.rfind("PK\1\2") + 38] |= 0x10;  // external attributes: the DOS bit of a directory
+  const Error error = open_error(file);
+  EXPECT_EQ(error.code, ErrorCode::kFileHostile);
+  EXPECT_THAT(error.message, HasSubstr("m/a"));
+  std::string folder = make_zip({stored("m/", "")});
+  folder[folder.rfind("PK\1\2") + 38] |= 0x10;
+  EXPECT_NO_THROW(ZipDirectory(as_bytes(folder), "m.pt"));
+}
+
 TEST(ZipDirectory, NoticesDamagedData) {
   ZipPiece piece = stored("m/a", "hello");
   piece.crc ^= 1;
