@@ -67,6 +67,9 @@ void print_sides(Output& out, const DiffReport& report) {
   add(ChangeKind::kRemoved, "only in reference");
   add(ChangeKind::kInserted, "only in subject");
   add(ChangeKind::kExchanged, "exchanged");
+  if (coverage.inside_fused > 0) {
+    rest += (rest.empty() ? "; " : ", ") + std::to_string(coverage.inside_fused) + " inside fused ones not counted";
+  }
   out.line(line + rest);
   if (!report.is_static && coverage.by_evidence[static_cast<std::size_t>(Evidence::kFull)] < coverage.compared) {
     std::string tiers;

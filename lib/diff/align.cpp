@@ -30,6 +30,23 @@ std::size_t end_of_key(const Keyed& rows, std::size_t begin) {
   return end;
 }
 
+/// The pairs of a moment that are in order on both sides.
+class Order {
+ public:
+  explicit Order(std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs) : pairs_(std::move(pairs)) {}
+
+  /// A pair of these rows would stand between the same neighbours.
+  bool allows(std::uint32_t reference_row, std::uint32_t subject_row) const {
+    const auto next =
+        std::ranges::lower_bound(pairs_, reference_row, {}, &std::pair<std::uint32_t, std::uint32_t>::first);
+    return (next == pairs_.begin() || (next - 1)->second < subject_row) &&
+           (next == pairs_.end() || subject_row < next->second);
+  }
+
+ private:
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;
+};
+
 class TraceAligner {
  public:
   TraceAligner(const Side& reference, const Side& subject, const AlignOptions& options)
@@ -49,6 +66,10 @@ class TraceAligner {
     if (pairs_.unmatched()) match_module_outputs(pairs_);
     if (pairs_.unmatched() && pairs_.result.names_trusted) match_keys(by_name, false);
     if (pairs_.unmatched() && options_.values) match_content(pairs_);
+    if (pairs_.unmatched()) {
+      drop_loose_views(pairs_);
+      match_read_values(pairs_);
+    }
     match_folded_norms(pairs_);
     note_renamed();
     mark_reordered();
@@ -57,10 +78,11 @@ class TraceAligner {
 
  private:
   /// Rows of the same type in the same module call, by ordinal, where both calls have as many. With `shapes`, only
-  /// where all of a group have equal shapes: else something was put in or taken out.
+  /// where all of a group have equal shapes: else something was put in or taken out. Without, only in order.
   void match_keys(MatchBasis basis, bool shapes) {
+    const Order order(shapes ? std::vector<std::pair<std::uint32_t, std::uint32_t>>() : pairs_.in_order());
     match_groups([](const Side& side, std::uint32_t row) { return hash_mix(side.place[row], side.type[row]) | 1; },
-                 basis, shapes);
+                 basis, shapes, SIZE_MAX, shapes ? nullptr : &order);
   }
 
   /// Rows that read parameters of equal content: of the same type, then of any type where only one row has them.
@@ -68,7 +90,9 @@ class TraceAligner {
     if (same_type) {
       match_groups(
           [](const Side& side, std::uint32_t row) {
-            return side.weights[row] == 0 ? 0 : hash_mix(side.weights[row], side.type[row]) | 1;
+            if (side.weights[row] == 0) return std::uint64_t{0};
+            const bool is_view = (side.trace->ops.flags[row] & kOpView) != 0;  // which part it shows is in its shape
+            return hash_mix(hash_mix(side.weights[row], side.type[row]), is_view ? side.shape[row] : 0) | 1;
           },
           MatchBasis::kParameters, false);
     } else {
@@ -78,7 +102,8 @@ class TraceAligner {
   }
 
   template <typename Key>
-  void match_groups(const Key& key, MatchBasis basis, bool shapes, std::size_t most = SIZE_MAX) {
+  void match_groups(const Key& key, MatchBasis basis, bool shapes, std::size_t most = SIZE_MAX,
+                    const Order* order = nullptr) {
     const auto in_reference = keyed_rows(reference_, pairs_.result.subject_of, key);
     const auto in_subject = keyed_rows(subject_, pairs_.result.reference_of, key);
     for (std::size_t r = 0, s = 0; r < in_reference.size() && s < in_subject.size();) {
@@ -95,7 +120,9 @@ class TraceAligner {
           good = reference_.shape[in_reference[r + k].second] == subject_.shape[in_subject[s + k].second];
         }
         for (std::size_t k = 0; good && k < count; ++k) {
-          pairs_.add(in_reference[r + k].second, in_subject[s + k].second, basis);
+          const auto ours = in_reference[r + k].second;
+          const auto theirs = in_subject[s + k].second;
+          if (!order || order->allows(ours, theirs)) pairs_.add(ours, theirs, basis);
         }
         r = r_end, s = s_end;
       }

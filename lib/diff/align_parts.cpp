@@ -34,8 +34,39 @@ std::vector<std::uint32_t> open_rows(const Side& side, const std::vector<std::in
   return rows;
 }
 
+/// Rows of buffers by address, in order: the state before the run, then what was written.
+std::map<std::uint64_t, std::vector<std::uint32_t>> buffer_versions(const Side& side,
+                                                                    const std::vector<std::int32_t>& partner) {
+  std::map<std::uint64_t, std::vector<std::uint32_t>> versions;
+  for (const auto row : open_rows(side, partner, OpKind::kBuffer)) versions[role_of(side, row)].push_back(row);
+  return versions;
+}
+
+/// Buffers by address. Where one side writes more often than the other, only the first and the last version are the
+/// same thing.
+void match_buffers(Pairs& pairs) {
+  const auto theirs = buffer_versions(pairs.subject, pairs.result.reference_of);
+  const auto written = [](const Side& side, std::uint32_t row) {
+    return side.trace && (side.trace->ops.flags[row] & kOpBufferWrite) != 0;
+  };
+  for (const auto& [role, rows] : buffer_versions(pairs.reference, pairs.result.subject_of)) {
+    const auto found = theirs.find(role);
+    if (found == theirs.end()) continue;
+    const auto& others = found->second;
+    const bool as_many = rows.size() == others.size();
+    for (std::size_t i = 0; as_many && i < rows.size(); ++i) pairs.add(rows[i], others[i], MatchBasis::kRole);
+    if (as_many) continue;
+    const auto add_if_alike = [&](std::uint32_t r, std::uint32_t s) {
+      if (written(pairs.reference, r) == written(pairs.subject, s)) pairs.add(r, s, MatchBasis::kRole);
+    };
+    add_if_alike(rows.front(), others.front());
+    if (rows.size() > 1 && others.size() > 1) add_if_alike(rows.back(), others.back());
+  }
+}
+
 void match_kind(Pairs& pairs, OpKind kind) {
-  std::map<std::pair<std::uint64_t, int>, std::uint32_t> by_role;  // role and how many had it before: buffer versions
+  if (kind == OpKind::kBuffer) return match_buffers(pairs);
+  std::map<std::pair<std::uint64_t, int>, std::uint32_t> by_role;  // role and how many had it before
   std::map<std::uint64_t, int> seen;
   for (const auto row : open_rows(pairs.reference, pairs.result.subject_of, kind)) {
     const auto role = role_of(pairs.reference, row);
@@ -48,7 +79,6 @@ void match_kind(Pairs& pairs, OpKind kind) {
       pairs.add(found->second, row, MatchBasis::kRole);
     }
   }
-  if (kind == OpKind::kBuffer) return;
   const auto left = open_rows(pairs.reference, pairs.result.subject_of, kind);
   const auto right = open_rows(pairs.subject, pairs.result.reference_of, kind);
   if (left.size() != right.size()) return;
@@ -106,6 +136,15 @@ void Pairs::add(std::size_t reference_row, std::size_t subject_row, MatchBasis b
   }
   result.basis[reference_row] = basis;
   if (reference.kind[reference_row] == OpKind::kOperation) --open_reference_;
+}
+
+void Pairs::remove(std::size_t reference_row) {
+  const auto subject_row = row_of(result.subject_of[reference_row]);
+  result.subject_of[reference_row] = -1;
+  ++open_reference_;
+  if (result.reference_of[subject_row] != static_cast<std::int32_t>(reference_row)) return;
+  result.reference_of[subject_row] = -1;
+  ++open_subject_;
 }
 
 bool Pairs::consistent(std::size_t reference_row, std::size_t subject_row) const {

@@ -14,6 +14,8 @@ class Pairs {
   Pairs(const Side& reference, const Side& subject);
 
   void add(std::size_t reference_row, std::size_t subject_row, MatchBasis basis);
+  /// Takes a pair of operations apart.
+  void remove(std::size_t reference_row);
   /// Operations without a partner are left on both sides.
   bool unmatched() const { return open_reference_ > 0 && open_subject_ > 0; }
   /// False if both rows read matched rows, and none of those is the other's partner: whatever their types, they stand
@@ -39,6 +41,15 @@ void match_module_outputs(Pairs& pairs);
 
 /// Rows without a partner whose values are equal and occur once on each side.
 void match_content(Pairs& pairs);
+
+/// Operations without a partner that a pair of one type reads as the same argument: of equal shape and element type,
+/// unless what they read themselves says otherwise. Both sides must be Traces.
+void match_read_values(Pairs& pairs);
+
+/// Takes pairs of views and copies apart whose values come from operations that are not a pair: between rewritten
+/// operations views of equal shape are many. Those of two operations without partners stay where these are of equal
+/// shape and element type. Both sides must be Traces.
+void drop_loose_views(Pairs& pairs);
 
 /// A pair of operations with other weights, behind one of which stands a batch norm that the other side lacks: the norm
 /// was folded into the weights, so its value is the one to compare. The pair then holds the norm in place of the

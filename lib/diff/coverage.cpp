@@ -51,9 +51,71 @@ DiffSide describe_dump(const Side& side) {
   return result;
 }
 
+/// Rows of a finished run on which an output or a written buffer hangs. What the others decided is a branch at most.
+/// All rows of a run that did not finish.
+std::vector<bool> rows_that_matter(const Side& side) {
+  if (!side.trace || !side.trace->run.outcome.complete()) return std::vector<bool>(side.size(), true);
+  std::vector<bool> matters(side.size(), false);
+  for (auto op = side.size(); op-- > 0;) {
+    const bool written = side.kind[op] == OpKind::kBuffer && (side.trace->ops.flags[op] & kOpBufferWrite) != 0;
+    if (side.kind[op] == OpKind::kOutput || written) matters[op] = true;
+    if (!matters[op]) continue;
+    const auto [begin, end] = edge_range(*side.trace, OpId{static_cast<std::uint32_t>(op)});
+    for (auto edge = begin; edge < end; ++edge) matters[row_of(side.trace->edges.parent[edge])] = true;
+  }
+  return matters;
+}
+
+/// Steps of what the other side does in one operation, by row: of `many`, those that only others of them read.
+class FusedSteps {
+ public:
+  explicit FusedSteps(const Side& side) : side_(side), inside_(side.size()) {}
+
+  void add(const std::vector<SiteRef>& many) {
+    if (readers_.begin.empty()) readers_ = make_child_index(*side_.trace);
+    group_.resize(side_.size(), false);
+    for (const auto& ref : many) group_[row_of(ref.row)] = true;
+    for (const auto& ref : many) {
+      const auto begin = row_of(readers_.begin[row_of(ref.row)]);
+      const auto end = row_of(readers_.begin[row_of(ref.row) + 1]);
+      bool only_here = begin != end;
+      for (auto at = begin; at < end; ++at) only_here = only_here && group_[row_of(readers_.child[at])];
+      if (only_here) inside_[row_of(ref.row)] = true;
+    }
+    for (const auto& ref : many) group_[row_of(ref.row)] = false;
+  }
+
+  bool holds(std::size_t row) const { return inside_[row]; }
+
+ private:
+  const Side& side_;
+  std::vector<bool> inside_;
+  std::vector<bool> group_;
+  ChildIndex readers_;
+};
+
+/// The operation that stands for several of the other side is paired with the last of these, and was compared.
+bool is_compared_whole(const DiffChange& change, const std::vector<DiffSite>& sites) {
+  if (change.site < 0 || (change.kind != ChangeKind::kFused && change.kind != ChangeKind::kSplit)) return false;
+  const auto& site = sites[row_of(change.site)];
+  if (site.evidence == Evidence::kShape) return false;
+  return change.kind == ChangeKind::kFused ? change.subject[0].row == site.subject.row
+                                           : change.reference[0].row == site.reference.row;
+}
+
 DiffCoverage site_coverage(const Side& reference, const Side& subject, const Alignment& alignment,
-                           const std::vector<DiffSite>& sites) {
+                           const std::vector<DiffSite>& sites, const std::vector<DiffChange>& changes) {
   DiffCoverage coverage;
+  FusedSteps in_reference(reference);
+  FusedSteps in_subject(subject);
+  for (const auto& change : changes) {
+    if (!reference.trace || !subject.trace || !is_compared_whole(change, sites)) continue;
+    if (change.kind == ChangeKind::kFused) {
+      in_reference.add(change.reference);
+    } else {
+      in_subject.add(change.subject);
+    }
+  }
   for (const auto& site : sites) {
     const auto row = row_of(site.reference.row);
     if (reference.kind[row] != OpKind::kOperation) continue;
@@ -63,17 +125,59 @@ DiffCoverage site_coverage(const Side& reference, const Side& subject, const Ali
     if (site.evidence != Evidence::kShape) ++coverage.compared;
   }
   coverage.total = coverage.matched;
-  const auto add_unmatched = [&](const Side& side, const std::vector<std::int32_t>& partner, bool counts) {
-    for (std::size_t row = 0; counts && row < side.size(); ++row) {
+  const auto add_unmatched = [&](const Side& side, const std::vector<std::int32_t>& partner, const FusedSteps& steps,
+                                 bool counts) {
+    if (!counts) return;
+    const auto matters = rows_that_matter(side);
+    for (std::size_t row = 0; row < side.size(); ++row) {
       if (side.kind[row] != OpKind::kOperation || partner[row] >= 0) continue;
-      if (!side.trace || !is_neutral(*side.trace, row)) ++coverage.total;
+      if (!matters[row] || (side.trace && is_neutral(*side.trace, row))) continue;
+      ++(steps.holds(row) ? coverage.inside_fused : coverage.total);
     }
   };
   const bool with_dump = reference.dump || subject.dump;
-  add_unmatched(reference, alignment.subject_of, !with_dump || reference.dump);
-  add_unmatched(subject, alignment.reference_of, !with_dump || subject.dump);
+  add_unmatched(reference, alignment.subject_of, in_reference, !with_dump || reference.dump);
+  add_unmatched(subject, alignment.reference_of, in_subject, !with_dump || subject.dump);
   if (with_dump) coverage.unit = "entries";
   return coverage;
+}
+
+/// The first call of each place, by place.
+std::map<std::uint64_t, std::size_t> calls_by_place(const Side& side) {
+  std::map<std::uint64_t, std::size_t> calls;
+  for (std::size_t call = 1; call < side.call_place.size(); ++call) calls.emplace(side.call_place[call], call);
+  return calls;
+}
+
+/// A call in which one operation computes and all others pass on what they read.
+bool does_one_thing(const Trace& trace, std::size_t call) {
+  std::size_t computing = 0;
+  for (auto op = row_of(trace.module_calls.first_op[call]); op < row_of(trace.module_calls.end_op[call]); ++op) {
+    computing += trace.ops.kind[op] == 0 && !is_neutral(trace, op);
+  }
+  return computing == 1;
+}
+
+/// The other side does the innermost call around this one that it has in one operation.
+bool is_inside_fused(const Side& side, std::size_t call, const Side& other,
+                     const std::map<std::uint64_t, std::size_t>& others) {
+  for (auto above = side.trace->module_calls.parent_call[call]; above > 0;
+       above = side.trace->module_calls.parent_call[row_of(above)]) {
+    const auto found = others.find(side.call_place[row_of(above)]);
+    if (found != others.end()) return does_one_thing(*other.trace, found->second);
+  }
+  return false;
+}
+
+/// Counts the calls that only `side` has and whose values matter.
+void add_single_calls(const Side& side, const std::map<std::uint64_t, std::size_t>& calls, const Side& other,
+                      const std::map<std::uint64_t, std::size_t>& others, DiffCoverage& coverage) {
+  const auto matters = rows_that_matter(side);
+  for (const auto& [place, call] : calls) {
+    const auto op = side.trace->module_calls.output_op[call];
+    if (op < 0 || others.contains(place) || !matters[row_of(op)]) continue;
+    ++(is_inside_fused(side, call, other, others) ? coverage.inside_fused : coverage.total);
+  }
 }
 
 /// Calls of both sides by place, and of these the ones whose returned values were compared with each other.
@@ -83,28 +187,24 @@ DiffCoverage module_coverage(const Side& reference, const Side& subject, const A
   coverage.unit = "module outputs";
   std::map<std::int64_t, const DiffSite*> by_row;
   for (const auto& site : sites) by_row.emplace(site.reference.row, &site);
-  std::map<std::uint64_t, std::int32_t> theirs;
-  for (std::size_t call = 1; call < subject.call_place.size(); ++call) {
-    theirs.emplace(subject.call_place[call], subject.trace->module_calls.output_op[call]);
-  }
-  std::map<std::uint64_t, std::int32_t> ours;
-  for (std::size_t call = 1; call < reference.call_place.size(); ++call) {
-    ours.emplace(reference.call_place[call], reference.trace->module_calls.output_op[call]);
-  }
-  for (const auto& [place, op] : ours) {
-    if (op < 0) continue;
+  const auto ours = calls_by_place(reference);
+  const auto theirs = calls_by_place(subject);
+  for (const auto& [place, call] : ours) {
+    const auto op = reference.trace->module_calls.output_op[call];
     const auto found = theirs.find(place);
-    if (found != theirs.end() && found->second < 0) continue;
+    if (op < 0 || found == theirs.end()) continue;
+    const auto other = subject.trace->module_calls.output_op[found->second];
+    if (other < 0) continue;
     ++coverage.total;
-    if (found == theirs.end() || alignment.subject_of[row_of(op)] != found->second) continue;
     const auto site = by_row.find(op);
-    if (site == by_row.end()) continue;
+    if (alignment.subject_of[row_of(op)] != other || site == by_row.end()) continue;
     ++coverage.matched;
     ++coverage.by_basis[static_cast<std::size_t>(site->second->basis)];
     ++coverage.by_evidence[static_cast<std::size_t>(site->second->evidence)];
     if (site->second->evidence != Evidence::kShape) ++coverage.compared;
   }
-  for (const auto& [place, op] : theirs) coverage.total += op >= 0 && !ours.contains(place);
+  add_single_calls(reference, ours, subject, theirs, coverage);
+  add_single_calls(subject, theirs, reference, ours, coverage);
   return coverage;
 }
 
@@ -123,8 +223,8 @@ DiffSide describe(const Side& side, const std::string& name) {
 }
 
 DiffCoverage coverage_of(const Side& reference, const Side& subject, const Alignment& alignment,
-                         const std::vector<DiffSite>& sites) {
-  auto coverage = site_coverage(reference, subject, alignment, sites);
+                         const std::vector<DiffSite>& sites, const std::vector<DiffChange>& changes) {
+  auto coverage = site_coverage(reference, subject, alignment, sites, changes);
   if (!reference.trace || !subject.trace || coverage.share() >= 0.95) return coverage;
   auto modules = module_coverage(reference, subject, alignment, sites);
   return modules.share() > coverage.share() ? modules : coverage;

@@ -45,7 +45,7 @@ class Comparer {
     }
     report_.preconditions = check_preconditions(reference_, subject_, alignment_, effective_rename(), options_.values);
     report_.changes = find_changes(reference_, subject_, alignment_, subject_sites());
-    report_.coverage = coverage_of(reference_, subject_, alignment_, report_.sites);
+    report_.coverage = coverage_of(reference_, subject_, alignment_, report_.sites, report_.changes);
     if (options_.values) check_coverage();
     report_.growth = growth_of(graph(), site_of_, report_.sites);
     add_notes();

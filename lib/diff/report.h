@@ -159,6 +159,8 @@ struct DiffCoverage {
   std::int64_t total = 0;      ///< of both sides together, a pair counting once
   std::int64_t matched = 0;
   std::int64_t compared = 0;  ///< matched and compared by value
+  std::int64_t inside_fused =
+      0;  ///< operations left out of `total`: steps of what the other side does in one operation
   std::int64_t by_basis[kNumMatchBases] = {};
   std::int64_t by_evidence[4] = {};  ///< of matched, index Evidence
   double share() const { return total == 0 ? 0 : static_cast<double>(compared) / static_cast<double>(total); }

@@ -165,9 +165,10 @@ Json growth_json(const GrowthSeries& series) {
 }
 
 Json coverage_json(const DiffCoverage& coverage) {
-  Json json = {{"unit", coverage.unit},         {"total", coverage.total},           {"matched", coverage.matched},
-               {"compared", coverage.compared}, {"share", number(coverage.share())}, {"by_basis", Json::object()},
-               {"by_evidence", Json::object()}};
+  Json json = {
+      {"unit", coverage.unit},         {"total", coverage.total},           {"matched", coverage.matched},
+      {"compared", coverage.compared}, {"share", number(coverage.share())}, {"inside_fused", coverage.inside_fused},
+      {"by_basis", Json::object()},    {"by_evidence", Json::object()}};
   for (std::size_t i = 0; i < kNumMatchBases; ++i) {
     json["by_basis"][to_string(static_cast<MatchBasis>(i))] = coverage.by_basis[i];
   }

@@ -130,12 +130,25 @@ std::string_view canonical_type(std::string_view type) {
   struct Row {
     std::string_view from, to;
   };
-  static constexpr std::array kRows = {
-      Row{"iadd", "add"},           Row{"isub", "sub"},      Row{"imul", "mul"},        Row{"itruediv", "div"},
-      Row{"idiv", "div"},           Row{"truediv", "div"},   Row{"radd", "add"},        Row{"rmul", "mul"},
-      Row{"iand", "and"},           Row{"ior", "or"},        Row{"bitwiseand", "and"},  Row{"bitwiseor", "or"},
-      Row{"convolution", "conv"},   Row{"viewcopy", "view"}, Row{"unsafeview", "view"}, Row{"reshape", "view"},
-      Row{"safesoftmax", "softmax"}};
+  static constexpr std::array kRows = {Row{"iadd", "add"},
+                                       Row{"isub", "sub"},
+                                       Row{"imul", "mul"},
+                                       Row{"itruediv", "div"},
+                                       Row{"idiv", "div"},
+                                       Row{"truediv", "div"},
+                                       Row{"radd", "add"},
+                                       Row{"rmul", "mul"},
+                                       Row{"iand", "and"},
+                                       Row{"ior", "or"},
+                                       Row{"bitwiseand", "and"},
+                                       Row{"bitwiseor", "or"},
+                                       Row{"convolution", "conv"},
+                                       Row{"viewcopy", "view"},
+                                       Row{"unsafeview", "view"},
+                                       Row{"reshape", "view"},
+                                       Row{"safesoftmax", "softmax"},
+                                       Row{"splitwithsizes", "split"},
+                                       Row{"fill", "copy"}};
   const auto* found = std::ranges::find(kRows, type, &Row::from);
   return found == kRows.end() ? type : found->to;
 }
@@ -218,12 +231,13 @@ SiteRef site_ref(const Side& side, std::size_t row) {
 }
 
 bool is_neutral(const Trace& trace, std::size_t op) {
-  static constexpr std::array<std::string_view, 30> kNeutral = {
-      "alias",     "clone",          "contiguous",    "detach",   "dropout",   "expand",
-      "expandas",  "flatten",        "identity",      "lift",     "liftfresh", "numpyt",
-      "permute",   "reshape",        "reshapeas",     "squeeze",  "t",         "to",
-      "transpose", "typeas",         "view",          "viewas",   "unflatten", "unsafeview",
-      "unsqueeze", "featuredropout", "liftfreshcopy", "swapaxes", "movedim",   "tocopy"};
+  static constexpr std::array<std::string_view, 32> kNeutral = {
+      "alias",       "clone",          "contiguous",    "detach",   "dropout",   "expand",
+      "expandas",    "flatten",        "identity",      "lift",     "liftfresh", "numpyt",
+      "permute",     "reshape",        "reshapeas",     "squeeze",  "t",         "to",
+      "transpose",   "typeas",         "view",          "viewas",   "unflatten", "unsafeview",
+      "unsqueeze",   "featuredropout", "liftfreshcopy", "swapaxes", "movedim",   "tocopy",
+      "addbatchdim", "removebatchdim"};
   if (trace.ops.kind[op] != 0 || (trace.ops.flags[op] & kOpUninitialised)) return true;
   const auto sizes = trace.shapes[trace.ops.shape[op]];
   if (std::ranges::find(sizes, 0) != sizes.end()) return true;
@@ -233,6 +247,12 @@ bool is_neutral(const Trace& trace, std::size_t op) {
     const auto parent = row_of(trace.edges.parent[begin]);
     if (trace.ops.dtype[op] != trace.ops.dtype[parent]) return false;
     if (type == "slice") return trace.ops.shape[op] == trace.ops.shape[parent];  // all of it, as x[:] is
+  } else if (type == "slice") {
+    const auto use = std::ranges::lower_bound(trace.param_uses.op, static_cast<std::int32_t>(op));
+    if (use == trace.param_uses.op.end() || *use != static_cast<std::int32_t>(op)) return false;
+    const auto param =
+        row_of(trace.param_uses.param[row_of(static_cast<std::int32_t>(use - trace.param_uses.op.begin()))]);
+    return trace.ops.shape[op] == trace.params.shape[param];
   }
   return any_of_names(kNeutral, type);
 }

@@ -16,6 +16,12 @@ CLEAN = [
     ("lstm_classifier.ts.pt", "lstm_classifier.pt2"), ("moe_dense.ts.pt", "moe_dense.pt2"),
     ("efficientnet_b0.ts.pt", "efficientnet_b0.pt2"), ("timm_vit.trace.pt", "timm_vit.pt2"),
     ("whisper_encoder.trace.pt", "whisper_encoder.pt2"),
+    # Layers that one side does in one fused operation, padding masks written by views, operators taken apart, constants.
+    ("nn_transformer.ts.pt", "nn_transformer.pt2"), ("nn_transformer.trace.pt", "nn_transformer.pt2"),
+    ("diffusion_unet.ts.pt", "diffusion_unet.pt2"), ("swin_mini.ts.pt", "swin_mini.pt2"),
+    ("transformer_encoder.ts.pt", "transformer_encoder.pt2"), ("transformer_encoder.ts.pt", "transformer_encoder.core.pt2"),
+    ("constants.ts.pt", "constants.pt2"), ("vmap_inside.trace.pt", "vmap_inside.pt2"), ("gpt2_tiny.pt2", "gpt2_tiny.core.pt2"),
+    ("bert_tiny.trace.pt", "bert_tiny.core.pt2"), ("random_ops.ts.pt", "random_ops.core.pt2"),
 ]
 SMALL_CLEAN = 3
 
