@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -289,6 +291,24 @@ TEST(ExportedOperators, UnsafeOnesAreRefusedByName) {
         add["inputs"] = {given("filename", {{"as_string", "/etc/passwd"}})};
       },
       ErrorCode::kUnsafeOperator, {"aten::from_file"});
+}
+
+// The program writes 2.5, 1, True, 0.001 and 1j where the schema takes a tensor (models/exported/make_values.py, Kinds).
+TEST(ExportedArguments, NumbersInThePlaceOfTensorsAreRecordedAsNumbers) {
+  const auto files = test::runnable_exported_files();
+  const auto file = std::ranges::find_if(files, [](const auto& each) { return each.model.stem() == "kinds"; });
+  ASSERT_NE(file, files.end());
+  const auto trace = test::record_file(*file, 0);
+  std::map<std::string_view, std::string_view> arguments;  // by the name of the node
+  const auto& instructions = trace.instructions;
+  for (std::size_t row = 0; row < instructions.op_name.size(); ++row) {
+    arguments.emplace(trace.strings[instructions.value_names[row]], trace.strings[instructions.arg_template[row]]);
+  }
+  EXPECT_EQ(arguments["mul"], "self=%0, other=2.5");
+  EXPECT_EQ(arguments["add"], "self=%0, other=1, alpha=1");
+  EXPECT_EQ(arguments["mul_1"], "self=%0, other=True");
+  EXPECT_EQ(arguments["mul_2"], "self=%0, other=0.001");
+  EXPECT_EQ(arguments["add_1"], "self=%0, other=0.0+1.0j, alpha=1");
 }
 
 // --- graphs of higher-order operators: cond(x.sum() > 0 …) of torch213_cond

@@ -90,7 +90,14 @@ void append_double(std::string& out, double value) {
   if (std::strpbrk(text, ".e") == nullptr) out += ".0";
 }
 
-void append_text(std::string& out, const c10::IValue& value, std::size_t max_length) {
+/// A tensor without dims whose element can be read here and now, and shown as a number.
+bool is_number(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.dim() == 0 && tensor.layout() == at::kStrided && tensor.device().is_cpu() &&
+         !tensor.is_quantized() && tensor.scalar_type() != at::kUInt64;
+}
+
+/// `numbers`: tensors without dims as their element, not as their type.
+void append_text(std::string& out, const c10::IValue& value, std::size_t max_length, bool numbers) {
   if (out.size() > max_length) return;
   if (value.isNone())
     out += "None";
@@ -116,6 +123,7 @@ void append_text(std::string& out, const c10::IValue& value, std::size_t max_len
       out += "undefined";
       return;
     }
+    if (numbers && is_number(tensor)) return append_text(out, c10::IValue(tensor.detach().item()), max_length, true);
     out += std::string(short_name(dtype_of(tensor))) + "[";
     for (std::int64_t i = 0; i < tensor.dim(); ++i) out += (i ? "," : "") + std::to_string(tensor.size(i));
     out += "]";
@@ -125,7 +133,7 @@ void append_text(std::string& out, const c10::IValue& value, std::size_t max_len
     out += list ? "[" : "(";
     for (std::size_t i = 0; i < held.size() && out.size() <= max_length; ++i) {
       if (i) out += ", ";
-      append_text(out, held[i], max_length);
+      append_text(out, held[i], max_length, numbers);
     }
     out += list ? "]" : ")";
   } else {
@@ -417,8 +425,16 @@ c10::IValue to_ivalue(const InputValue& value, const c10::TypePtr& type, const s
 
 std::string text_of(const c10::IValue& value, std::size_t max_length) {
   std::string out;
-  append_text(out, value, max_length);
+  append_text(out, value, max_length, false);
   if (out.size() > max_length) out = out.substr(0, max_length) + "…";
+  return out;
+}
+
+std::string literal_of(const c10::IValue& value) {
+  constexpr std::size_t kMaxLength = 200;
+  std::string out;
+  append_text(out, value, kMaxLength, true);
+  if (out.size() > kMaxLength) out = out.substr(0, kMaxLength) + "…";
   return out;
 }
 

@@ -36,6 +36,10 @@ c10::IValue to_ivalue(const InputValue& value, const c10::TypePtr& type, const s
 /// Text of a host value: 3, 1e-05, True, None, "abc", [1, 2]. Long lists and strings are cut.
 std::string text_of(const c10::IValue& value, std::size_t max_length = 200);
 
+/// Text of a constant of a program: as text_of, but a tensor without dims is the number it holds (0.5, not f64[]),
+/// which is how programs write numbers where an operator takes a tensor.
+std::string literal_of(const c10::IValue& value);
+
 /// Calls visit(role, leaf) for every leaf of a value by structural path: base, base.0, base.logits.
 void for_each_leaf(const c10::IValue& value, const std::string& base,
                    const std::function<void(const std::string&, const c10::IValue&)>& visit);

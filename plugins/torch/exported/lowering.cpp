@@ -259,7 +259,7 @@ std::uint32_t ExportedLowering::constant_slot(c10::IValue value) {
 }
 
 ExportedLowering::Input ExportedLowering::literal(c10::IValue value) {
-  auto text = text_of(value);
+  auto text = literal_of(value);
   return {constant_slot(std::move(value)), std::move(text), false};
 }
 

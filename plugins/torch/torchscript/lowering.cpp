@@ -175,7 +175,7 @@ void Lowering::lower_constant(const Node& node, Scope& scope) {
   // A file that was saved on another device runs on this one; what it makes there, it makes here.
   if (value.isDevice() && !value.toDevice().is_cpu() && !value.toDevice().is_meta()) value = device_;
   scope.function.constants.emplace_back(slot, value);
-  scope.constant_text.emplace(output, text_of(value));
+  scope.constant_text.emplace(output, literal_of(value));
   if (value.isTensor() && value.toTensor().defined()) {
     scope.function.constant_params.emplace_back(slot, constant_row(value.toTensor()));
   }
