@@ -15,6 +15,7 @@
 #include "diff_options.h"
 #include "diff_screen.h"
 #include "diff_sides.h"
+#include "diff_weights.h"
 #include "select/selection.h"
 #include "text_format.h"
 
@@ -148,10 +149,22 @@ class DiffRun {
     const auto left = ours.trace ? make_side(*ours.trace, options.rename) : make_side(*ours.dump, options.rename);
     const auto right = theirs.trace ? make_side(*theirs.trace) : make_side(*theirs.dump);
     auto chosen = options;
+    const auto our_weights = weights_of(command_.reference, reference, ours);
+    const auto their_weights = weights_of(command_.subject, subject, theirs);
+    chosen.weights = {our_weights.get(), their_weights.get()};
     if (!command_.only.empty()) chosen.only = selected_rows(right.trace ? *right.trace : require_trace(left));
     auto compared = compare_recordings(left, right, chosen);
     if (!command_.write_map.empty()) write_map(compared.alignment);
     return std::move(compared.report);
+  }
+
+  /// Where the values of a side's parameters are: in the model file that was given, or the one that the recording was
+  /// made of; null where there is none.
+  static std::unique_ptr<WeightSource> weights_of(const std::string& given, const std::string& recording,
+                                                  const LoadedSide& side) {
+    if (!side.trace) return nullptr;
+    const auto model = given != recording ? fs::path(given) : model_beside(recording, *side.trace);
+    return model.empty() ? nullptr : weights_of_model(model);
   }
 
   const Trace& require_trace(const Side& side) const {

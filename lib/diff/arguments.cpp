@@ -177,30 +177,34 @@ bool immaterial(const OpArgument& a, const OpArgument& b, const OpSideFacts& ref
   return is_one_of(a.name, kDims) && same_dims(a.text, b.text, reference.input_rank());
 }
 
+/// The parameters that an operation was given at a position, several where it takes a list.
+std::vector<std::int32_t> params_at(const OpSideFacts& side, std::size_t position) {
+  std::vector<std::int32_t> params;
+  const auto& uses = side.trace.param_uses;
+  const auto first = std::ranges::lower_bound(uses.op, static_cast<std::int32_t>(side.op.value));
+  for (auto use = static_cast<std::size_t>(first - uses.op.begin());
+       use < uses.op.size() && uses.op[use] == static_cast<std::int32_t>(side.op.value); ++use) {
+    if (uses.arg[use] == static_cast<std::int16_t>(position)) params.push_back(uses.param[use]);
+  }
+  return params;
+}
+
 void compare_parameters(const OpSideFacts& reference, const OpSideFacts& subject, const std::string& name,
                         std::size_t r_position, std::size_t s_position, std::vector<ArgumentDifference>& differences) {
-  const auto param_at = [](const OpSideFacts& side, std::size_t position) {
-    const auto& uses = side.trace.param_uses;
-    const auto first = std::ranges::lower_bound(uses.op, static_cast<std::int32_t>(side.op.value));
-    for (auto use = static_cast<std::size_t>(first - uses.op.begin());
-         use < uses.op.size() && uses.op[use] == static_cast<std::int32_t>(side.op.value); ++use) {
-      if (uses.arg[use] == static_cast<std::int16_t>(position)) return uses.param[use];
-    }
-    return std::int32_t{-1};
+  const auto ours = params_at(reference, r_position);
+  const auto theirs = params_at(subject, s_position);
+  const auto text = [](const Trace& trace, std::int32_t param, std::string_view digest) {
+    return std::string(trace.strings[trace.params.address[row_of(param)]]) + " " + std::string(digest.substr(0, 8));
   };
-  const auto r = param_at(reference, r_position);
-  const auto s = param_at(subject, s_position);
-  if (r < 0 || s < 0) return;
-  const auto r_digest = reference.trace.params.digest[row_of(r)];
-  const auto s_digest = subject.trace.params.digest[row_of(s)];
-  const auto r_text = reference.trace.strings[r_digest];
-  const auto s_text = subject.trace.strings[s_digest];
-  if (r_digest < 0 || s_digest < 0 || r_text == s_text) return;
-  differences.push_back({name,
-                         std::string(reference.trace.strings[reference.trace.params.address[row_of(r)]]) + " " +
-                             std::string(r_text.substr(0, 8)),
-                         std::string(subject.trace.strings[subject.trace.params.address[row_of(s)]]) + " " +
-                             std::string(s_text.substr(0, 8))});
+  for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
+    const auto r_digest = reference.trace.params.digest[row_of(ours[i])];
+    const auto s_digest = subject.trace.params.digest[row_of(theirs[i])];
+    if (r_digest < 0 || s_digest < 0) continue;
+    const auto r_text = reference.trace.strings[r_digest];
+    const auto s_text = subject.trace.strings[s_digest];
+    if (r_text == s_text) continue;
+    differences.push_back({name, text(reference.trace, ours[i], r_text), text(subject.trace, theirs[i], s_text)});
+  }
 }
 
 /// True where nothing but numbers was given at run time, and the same on both sides.

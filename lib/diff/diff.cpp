@@ -43,7 +43,11 @@ class Comparer {
       compare_all();
       judge();
     }
-    report_.preconditions = check_preconditions(reference_, subject_, alignment_, effective_rename(), options_.values);
+    const auto rename = effective_rename();
+    report_.weights = explain_weights(reference_, subject_, alignment_, rename, options_.weights);
+    explain_arguments();
+    report_.preconditions =
+        check_preconditions(reference_, subject_, alignment_, rename, report_.weights, options_.values);
     report_.changes = find_changes(reference_, subject_, alignment_, subject_sites());
     report_.coverage = coverage_of(reference_, subject_, alignment_, report_.sites, report_.changes);
     if (options_.values) check_coverage();
@@ -123,6 +127,22 @@ class Comparer {
       }
       site_of_[row] = static_cast<std::int64_t>(report_.sites.size());
       report_.sites.push_back(std::move(site));
+    }
+  }
+
+  /// Says of parameters that differ as arguments how they do. An argument is told by the address that its text begins
+  /// with.
+  void explain_arguments() {
+    std::unordered_map<std::string_view, const WeightDifference*> by_address;
+    for (const auto& difference : report_.weights) by_address.emplace(difference.reference, &difference);
+    if (by_address.empty()) return;
+    for (auto& site : report_.sites) {
+      for (auto& argument : site.arguments) {
+        const auto found =
+            by_address.find(std::string_view(argument.reference).substr(0, argument.reference.find(' ')));
+        if (found == by_address.end() || found->second->relation == WeightRelation::kOther) continue;
+        argument.subject += " (" + found->second->text + ")";
+      }
     }
   }
 

@@ -9,6 +9,7 @@
 #include "diff/side.h"
 #include "diff/tolerance.h"
 #include "diff/values.h"
+#include "diff/weights.h"
 
 namespace tl {
 
@@ -32,6 +33,7 @@ struct DiffOptions {
   /// Rows of the graph side (the subject, or the reference where the subject is a dump) to report; empty: all. Others
   /// are compared for the sake of causes but cannot fail the verdict.
   std::vector<bool> only;
+  WeightSources weights;    ///< where values of parameters are, to say how those differ that do
   double min_coverage = 0;  ///< share of sites that must be compared, else Error(kCoverageTooLow)
   std::vector<FailOn> fail_on = {FailOn::kSites, FailOn::kOutputs};
   std::string again;  ///< the command to repeat

@@ -5,8 +5,10 @@
 #include <charconv>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "diff/values.h"
+#include "diff/weights.h"
 #include "tensor/statistics.h"
 
 namespace tl {
@@ -74,66 +76,66 @@ Precondition compare_state(const Side& reference, const Side& subject, const Ali
   return condition;
 }
 
-struct ParamRow {
-  std::string_view digest;
-  DType dtype = DType::kNone;
-  std::vector<std::int64_t> sizes;
-};
+/// How each parameter of the reference differs, where its values were looked at.
+using Explained = std::unordered_map<std::string_view, const WeightDifference*>;
 
-/// Parameters of a side by address.
-std::vector<std::pair<std::string, ParamRow>> params_of(const Side& side, const Renamer& rename) {
-  std::vector<std::pair<std::string, ParamRow>> params;
-  const auto name = [&](std::string_view address) { return rename ? rename(address) : std::string(address); };
-  if (side.dump) {
-    for (const auto& param : side.dump->params) {
-      if (!param.is_buffer) params.emplace_back(name(param.address), ParamRow{param.digest, param.dtype, param.sizes});
-    }
-    return params;
+/// Pairs that have no common name: packed weights, dequantised ones.
+void add_unnamed_weights(const std::vector<WeightDifference>& weights, const std::unordered_set<std::string>& named,
+                         Precondition& condition) {
+  for (const auto& difference : weights) {
+    if (named.contains(difference.reference)) continue;
+    ++condition.total;
+    add_detail(condition, difference.reference + ": " + difference.text + "; " + difference.subject + " in subject");
   }
-  const auto& trace = *side.trace;
-  for (std::size_t row = 0; row < trace.params.address.size(); ++row) {
-    const auto sizes = trace.shapes[trace.params.shape[row]];
-    params.emplace_back(name(trace.strings[trace.params.address[row]]),
-                        ParamRow{trace.strings[trace.params.digest[row]],
-                                 static_cast<DType>(trace.params.dtype[row]),
-                                 {sizes.begin(), sizes.end()}});
-  }
-  return params;
 }
 
-Precondition compare_weights(const Side& reference, const Side& subject, const Renamer& rename) {
+/// What is said of two parameters of one name that differ.
+std::string weight_detail(const ParamFacts& ours, const ParamFacts& theirs, const Explained& explained,
+                          const std::unordered_map<std::string_view, std::string_view>& by_digest) {
+  const auto found = explained.find(ours.address);
+  const auto why = found == explained.end() ? std::string() : found->second->text;
+  if (ours.dtype != theirs.dtype || ours.sizes != theirs.sizes) {
+    return ours.name + ": " + type_text(ours.dtype, ours.sizes) + " in reference, " +
+           type_text(theirs.dtype, theirs.sizes) + " in subject" + (why.empty() ? "" : "; " + why);
+  }
+  const auto held = by_digest.find(ours.digest);
+  return ours.name + ": " + (why.empty() ? "contents differ" : why) +
+         (held == by_digest.end() ? "" : "; the subject has them in " + std::string(held->second));
+}
+
+Precondition compare_weights(const Side& reference, const Side& subject, const Renamer& rename,
+                             const std::vector<WeightDifference>& weights) {
   Precondition condition;
   condition.name = "weights";
   const auto theirs = params_of(subject, {});
-  std::unordered_map<std::string_view, const ParamRow*> by_name;
+  std::unordered_map<std::string_view, const ParamFacts*> by_name;
   std::unordered_map<std::string_view, std::string_view> by_digest;
-  for (const auto& [address, row] : theirs) {
-    by_name.emplace(address, &row);
-    if (!row.digest.empty()) by_digest.emplace(row.digest, address);
+  for (const auto& param : theirs) {
+    by_name.emplace(param.name, &param);
+    if (!param.digest.empty()) by_digest.emplace(param.digest, param.name);
   }
+  Explained explained;
+  for (const auto& difference : weights) explained.emplace(difference.reference, &difference);
+  std::unordered_set<std::string> told;
   std::int64_t elsewhere = 0;
-  for (const auto& [address, row] : params_of(reference, rename)) {
-    const auto named = by_name.find(address);
-    const auto held = row.digest.empty() ? by_digest.end() : by_digest.find(row.digest);
+  for (const auto& param : params_of(reference, rename)) {
+    const auto named = by_name.find(param.name);
     if (named == by_name.end()) {
-      if (held != by_digest.end()) ++condition.same, ++condition.total, ++elsewhere;
+      if (!param.digest.empty() && by_digest.contains(param.digest)) ++condition.same, ++condition.total, ++elsewhere;
       continue;
     }
     const auto& other = *named->second;
-    const bool same_type = row.dtype == other.dtype && row.sizes == other.sizes;
-    if (same_type && (row.digest.empty() || other.digest.empty())) continue;
+    const bool same_type = param.dtype == other.dtype && param.sizes == other.sizes;
+    if (same_type && (param.digest.empty() || other.digest.empty())) continue;
     ++condition.total;
-    if (same_type && row.digest == other.digest) {
+    if (same_type && param.digest == other.digest) {
       ++condition.same;
-    } else if (!same_type) {
-      add_detail(condition, address + ": " + type_text(row.dtype, row.sizes) + " in reference, " +
-                                type_text(other.dtype, other.sizes) + " in subject");
-    } else {
-      add_detail(condition,
-                 address + ": contents differ" +
-                     (held == by_digest.end() ? "" : "; the subject has them in " + std::string(held->second)));
+      continue;
     }
+    told.insert(param.address);
+    add_detail(condition, weight_detail(param, other, explained, by_digest));
   }
+  add_unnamed_weights(weights, told, condition);
   settle(condition);
   if (elsewhere > 0) add_detail(condition, std::to_string(elsewhere) + " under other names");
   return condition;
@@ -259,10 +261,11 @@ std::string input_hint(const Side& reference, std::size_t reference_row, const S
 }
 
 std::vector<Precondition> check_preconditions(const Side& reference, const Side& subject, const Alignment& alignment,
-                                              const Renamer& rename, bool values) {
+                                              const Renamer& rename, const std::vector<WeightDifference>& weights,
+                                              bool values) {
   std::vector<Precondition> conditions;
   if (values) conditions.push_back(compare_state(reference, subject, alignment, OpKind::kInput));
-  conditions.push_back(compare_weights(reference, subject, rename));
+  conditions.push_back(compare_weights(reference, subject, rename, weights));
   if (values) conditions.push_back(compare_state(reference, subject, alignment, OpKind::kBuffer));
   conditions.push_back(compare_text("mode", mode_of(reference), mode_of(subject)));
   if (reference.trace && subject.trace) {

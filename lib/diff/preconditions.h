@@ -9,9 +9,11 @@
 namespace tl {
 
 /// What must be equal before numbers mean anything: inputs (by value), weights (by digest), buffers (by value), mode,
-/// seed (where random numbers were drawn), branches taken. With `values` false nothing but records is looked at.
+/// seed (where random numbers were drawn), branches taken. `weights` tells of parameters how they differ. With `values`
+/// false nothing but records is looked at.
 std::vector<Precondition> check_preconditions(const Side& reference, const Side& subject, const Alignment& alignment,
-                                              const Renamer& rename, bool values);
+                                              const Renamer& rename, const std::vector<WeightDifference>& weights,
+                                              bool values);
 
 /// In words why two inputs differ: element types, layouts (NCHW against NHWC), ranges (0 .. 255 against 0 .. 1). Both
 /// values may be null.

@@ -23,4 +23,10 @@ const char* to_string(ChangeKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+const char* to_string(WeightRelation relation) {
+  constexpr const char* kNames[] = {"other",  "reordered", "transposed", "reshaped",  "same elements",
+                                    "scaled", "rounded",   "filled",     "quantised", "converted"};
+  return kNames[static_cast<std::size_t>(relation)];
+}
+
 }  // namespace tl

@@ -146,6 +146,37 @@ struct Precondition {
   std::vector<std::string> details;  ///< what differs, with both values, and hints; a line each
 };
 
+/// How the values of a parameter differ, where both are at hand.
+enum class WeightRelation : std::uint8_t {
+  kOther = 0,         ///< in no way that has a name
+  kReordered = 1,     ///< blocks along one axis stand in another order
+  kTransposed = 2,    ///< two axes are exchanged, or more are in another order
+  kReshaped = 3,      ///< the same elements in the same order, in another shape
+  kSameElements = 4,  ///< the same elements in some other order
+  kScaled = 5,        ///< all multiplied by one number
+  kRounded = 6,       ///< each rounded to bf16
+  kFilled = 7,        ///< one value throughout, on the subject's side
+  kQuantised = 8,     ///< one side is quantised, the other is not, or otherwise
+  kConverted = 9,     ///< of another element type
+};
+/// other, reordered, transposed, reshaped, same elements, scaled, rounded, filled, quantised, converted.
+const char* to_string(WeightRelation relation);
+
+struct WeightDifference {
+  std::string reference;  ///< its address
+  std::string subject;
+  WeightRelation relation = WeightRelation::kOther;
+  std::int64_t axis = -1;           ///< kReordered: along which
+  std::int64_t block = 0;           ///< kReordered: elements of the axis that moved together
+  std::vector<std::int64_t> order;  ///< kReordered: for each block of the subject the reference's; kTransposed: for
+                                    ///< each axis of the subject the reference's
+  std::string blocks;  ///< kReordered: what the blocks are, where that is known: heads, gates
+  double factor = 0;   ///< kScaled: subject / reference; kFilled: the value
+  double rel_l2 = 0;   ///< of the difference, element by element; infinite where shapes differ or NaN disagree
+  double sqnr_db = 0;  ///< likewise; infinite without a difference
+  std::string text;    ///< the relation in words
+};
+
 /// Growth of the error along a row of modules that are alike: blocks.0 … blocks.29.
 struct GrowthSeries {
   std::string name;            ///< blocks
@@ -173,6 +204,8 @@ struct DiffReport {
   DiffSide subject;
   bool is_static = false;  ///< values were not looked at
   std::vector<Precondition> preconditions;
+  /// Parameters that differ, by their values, where those are at hand; the first kMostWeights of them.
+  std::vector<WeightDifference> weights;
   DiffCoverage coverage;
   std::vector<DiffSite> sites;
   std::vector<DiffChange> changes;

@@ -164,6 +164,30 @@ Json growth_json(const GrowthSeries& series) {
   return {{"name", series.name}, {"first", series.first}, {"errors", std::move(errors)}, {"jump", series.jump}};
 }
 
+Json weight_json(const WeightDifference& weight) {
+  Json json = {{"reference", weight.reference},
+               {"subject", weight.subject},
+               {"relation", to_string(weight.relation)},
+               {"text", weight.text},
+               {"rel_l2", number(weight.rel_l2)},
+               {"sqnr_db", number(weight.sqnr_db)},
+               {"axis", Json()},
+               {"block", Json()},
+               {"order", Json()},
+               {"blocks", Json()},
+               {"factor", Json()}};
+  if (!weight.order.empty()) json["order"] = weight.order;
+  if (weight.relation == WeightRelation::kReordered) {
+    json["axis"] = weight.axis;
+    json["block"] = weight.block;
+    if (!weight.blocks.empty()) json["blocks"] = weight.blocks;
+  }
+  if (weight.relation == WeightRelation::kScaled || weight.relation == WeightRelation::kFilled) {
+    json["factor"] = number(weight.factor);
+  }
+  return json;
+}
+
 Json coverage_json(const DiffCoverage& coverage) {
   Json json = {
       {"unit", coverage.unit},         {"total", coverage.total},           {"matched", coverage.matched},
@@ -222,6 +246,7 @@ std::string json_report(const DiffReport& report) {
   document["reference"] = side_json(report.reference);
   document["subject"] = side_json(report.subject);
   document["preconditions"] = array_of(report.preconditions, precondition_json);
+  document["weights"] = array_of(report.weights, weight_json);
   document["coverage"] = coverage_json(report.coverage);
   document["notes"] = report.notes;
   document["samples"] = report.samples;
@@ -242,6 +267,7 @@ std::string jsonl_report(const DiffReport& report) {
                               {"subject", side_json(report.subject)},
                               {"samples", report.samples}});
   for (const auto& each : report.preconditions) text += line_of(typed("precondition", precondition_json(each)));
+  for (const auto& each : report.weights) text += line_of(typed("weight", weight_json(each)));
   text += line_of(typed("coverage", coverage_json(report.coverage)));
   for (const auto& note : report.notes) text += line_of({{"type", "note"}, {"text", note}});
   for (const auto& change : report.changes) text += line_of(typed("change", change_json(change)));

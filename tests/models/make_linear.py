@@ -12,6 +12,8 @@ def main():
     torch.jit.script(model).save("linear.ts.pt")
     torch.export.save(torch.export.export(model, (x,)), "linear.pt2")
     save_file({"input": x}, "linear.inputs.safetensors")
+    quantised = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
+    torch.jit.script(quantised).save("linear.quantised.ts.pt")
 
 
 if __name__ == "__main__":

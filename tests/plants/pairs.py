@@ -4,6 +4,7 @@ import random
 import re
 
 import model_file
+import plants
 
 # --- the same model, exported in two ways ---------------------------------------------------------------------------------
 
@@ -141,3 +142,42 @@ def exchange(file, first, second):
     values = weights[first].values(), weights[second].values()
     weights[first].write(values[1])
     weights[second].write(values[0])
+
+
+# --- weights whose elements are the same, or nearly ---------------------------------------------------------------------------
+
+QUERY = "model.encoder.layer.0.attention.self.query.weight"
+ATTENTION_OUTPUT = "model.encoder.layer.0.attention.output.dense.weight"
+
+
+def blocks_in_order(file, address, order, axis=0):
+    """As many blocks of rows (or columns) as `order` has numbers, each in the place that it has there."""
+    weight = file.weights()[address]
+    values, rows = weight.values(), weight.sizes[0]
+    width = weight.numel // rows
+    if axis == 0:
+        size = rows // len(order) * width
+        weight.write([value for block in order for value in values[block * size:(block + 1) * size]])
+    else:
+        size = width // len(order)
+        weight.write([value for row in range(rows) for block in order
+                      for value in values[row * width + block * size:row * width + (block + 1) * size]])
+
+
+# (model, weight, change, what the report says of it)
+WEIGHTS = [
+    ("bert_tiny.pt2", QUERY, lambda *of: blocks_in_order(*of, [0, 2, 1, 3]), "heads of 8 rows in another order: 0 2 1 3"),
+    ("bert_tiny.trace.pt", QUERY, lambda *of: blocks_in_order(*of, [2, 3, 0, 1]), "heads of 8 rows in another order: 2 3 0 1"),
+    ("bert_tiny.pt2", ATTENTION_OUTPUT, lambda *of: blocks_in_order(*of, [0, 2, 1, 3], axis=1),
+     "heads of 8 columns in another order: 0 2 1 3"),
+    ("lstm_classifier.ts.pt", "rnn.weight_ih_l0", lambda *of: blocks_in_order(*of, [0, 2, 1, 3]),
+     "gates of 16 rows in another order: 0 2 1 3"),
+    ("lstm_classifier.pt2", "rnn.bias_hh_l0", lambda *of: blocks_in_order(*of, [1, 0, 2, 3]),
+     "gates of 16 elements in another order: 1 0 2 3"),
+    ("bert_tiny.pt2", QUERY, plants.transpose, "transposed"),
+    ("smallconv.pt2", "c2.weight", plants.swap_channels, "output channels 0 and 1 of 16 exchanged"),
+    ("resnet_narrow.trace.pt", "conv1.3.weight", plants.permute_channels, "input channels turned by 1"),
+    ("smallconv.ts.pt", "fc.bias", lambda *of: plants.fill(*of, 0.0), "0 throughout"),
+    ("smallconv.trace.pt", "fc.weight", plants.to_bfloat16, "rounded to bf16"),
+]
+SMALL_WEIGHTS = 1

@@ -3,7 +3,7 @@
 
 Usage: run.py --torchlens FILE --zoo DIR [--all] [--keep DIR] [NAME…]      exit 77: skipped
 
-NAME is that of a plant (wrong-eps:bert_tiny.pt2), or clean, renamed, changes for all pairs of that kind.
+NAME is that of a plant (wrong-eps:bert_tiny.pt2), or clean, renamed, changes, weights for all pairs of that kind.
 
 Of each plant: exit 1; the first source is the operation that was changed; at most three sources, and each of them is it or lies
 beside it, never downstream; an argument that was changed is named; the last line repeats the command. The fault must be large
@@ -11,13 +11,15 @@ enough to be one: the operation's own output differs by 100 times what rounding 
 1.2e-7 * sqrt(elements summed)), measured here from the two recordings.
 
 Of each clean pair (one model exported in two ways): exit 0, no difference, 95 % of the sites compared. Of renamed modules: exit 0,
-95 % of the sites matched, every pair the right one. Of changes that keep the values: exit 0, and the change is named.
+95 % of the sites matched, every pair the right one. Of changes that keep the values: exit 0, and the change is named. Of
+weights whose elements are the reference's in another order or nearly: how, at the weights and at the first source.
 """
 import argparse
 import array
 import json
 import math
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -214,9 +216,50 @@ def check_folded(torchlens, zoo, directory):
     return faults
 
 
+def record_beside(torchlens, file, name, inputs, directory):
+    """Writes the model and its recording into a directory of their own: values of weights are looked for beside a recording."""
+    directory.mkdir()
+    file.write(directory / name)
+    record(torchlens, directory / name, inputs, "run.tlspec", directory)
+
+
+def check_weights(torchlens, zoo, plant, directory):
+    model, address, change, text = plant
+    file = model_file.ModelFile(zoo / model)
+    inputs = inputs_of(zoo, model)
+    record_beside(torchlens, file, model, inputs, directory / "reference")
+    change(file, address)
+    record_beside(torchlens, file, model, inputs, directory / "subject")
+    faults, report = diff(torchlens, "reference/run.tlspec", "subject/run.tlspec", directory, 1)
+    if report:
+        said = [(weight["reference"], weight["text"]) for weight in report["weights"]]
+        if len(said) != 1 or said[0][0] != address or not said[0][1].startswith(text):
+            faults.append(f"{address}: {text!r} is to be said, and was {said}")
+        details = [detail for each in report["preconditions"] if each["name"] == "weights" for detail in each["details"]]
+        if not any(text in detail for detail in details):
+            faults.append(f"the weights do not tell: {details}")
+        first = report["sites"][report["sources"][0]] if report["sources"] else {"arguments": []}
+        if not any(text in argument["subject"] for argument in first["arguments"]):
+            faults.append(f"the first source does not tell: {first['arguments']}")
+    return faults
+
+
+def check_quantised(torchlens, zoo, directory):
+    """int8 by symmetric steps: SQNR as torch computes it from the two weights."""
+    models = pathlib.Path(__file__).resolve().parent.parent / "models"
+    for side, name in (("reference", "linear.ts.pt"), ("subject", "linear.quantised.ts.pt")):
+        record_beside(torchlens, model_file.ModelFile(models / name), name, models / "linear.inputs.safetensors", directory / side)
+    faults, report = diff(torchlens, "reference/run.tlspec", "subject/run.tlspec", directory, 1)
+    if report:
+        said = [(weight["relation"], round(weight["sqnr_db"], 2)) for weight in report["weights"]]
+        if said != [("quantised", 48.33)]:
+            faults.append(f"one quantised weight of 48.33 dB is to be said, and was {said}")
+    return faults
+
+
 def pair_checks(everything, names):
     """(name, check) of the pairs that were asked for."""
-    wanted = [kind for kind in ("clean", "renamed", "changes") if not names or kind in names]
+    wanted = [kind for kind in ("clean", "renamed", "changes", "weights") if not names or kind in names]
     checks = []
     if "clean" in wanted:
         chosen = pairs.CLEAN if everything or names else pairs.CLEAN[:pairs.SMALL_CLEAN]
@@ -227,6 +270,11 @@ def pair_checks(everything, names):
     if "changes" in wanted:
         checks += [("inserted:smallconv.pt2", check_second_relu), ("exchanged:bert_tiny.pt2", check_exchanged),
                    ("folded:resnet_narrow", check_folded)]
+    if "weights" in wanted:
+        chosen = pairs.WEIGHTS if everything or names else pairs.WEIGHTS[:pairs.SMALL_WEIGHTS]
+        checks += [(f"weights:{plant[0]}:{plant[3]}", lambda *where, plant=plant: check_weights(*where[:2], plant, where[2]))
+                   for plant in chosen]
+        checks.append(("quantised:linear", check_quantised))
     return checks
 
 
@@ -250,7 +298,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="torchlens-plant-") as folder:
             directory = pathlib.Path(folder)
             if arguments.keep:
-                directory = arguments.keep / name.replace(":", "-")
+                directory = arguments.keep / re.sub(r"[^\w.+-]+", "-", name)
                 directory.mkdir(parents=True, exist_ok=True)
             try:
                 faults = checked(torchlens, zoo, directory)
