@@ -6,6 +6,8 @@
 #include <set>
 
 #include "core/text.h"
+#include "diff/cause.h"
+#include "diff/tolerance.h"
 #include "table.h"
 #include "text_format.h"
 
@@ -15,6 +17,13 @@ namespace {
 std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 std::string error_text(double error) { return format_number(error, 2); }
+
+/// Two digits, never less than the value: a bound that it keeps.
+std::string bound_text(double value) {
+  if (value <= 0) return "0";
+  const auto unit = std::pow(10, std::floor(std::log10(value)) - 1);
+  return error_text(std::ceil(value / unit) * unit);
+}
 
 /// The last two parts of a path: enough to find a file, short enough for a line.
 std::string place_of(const SiteRef& ref) {
@@ -144,15 +153,26 @@ void print_arguments(Output& out, const DiffSite& site, std::string_view indent)
   }
 }
 
+std::string judgement_text(const DiffSite& site) {
+  const bool masked = site.metrics && site.scale < std::max(site.metrics->reference_l2, site.metrics->subject_l2);
+  const auto error = "error " + error_text(site.error) + (masked ? " beside the constant of a mask" : "");
+  if (site.explains) return error + (site.selected ? ", which was let pass" : ", left out by --only");
+  if (!site.failed_rule.empty()) return error + ", failed " + site.failed_rule;
+  return error + " against a tolerance of " + error_text(site.tolerance);
+}
+
 void print_values(Output& out, const DiffSite& site) {
   std::string text = "  output      " + format_type(site.subject.dtype, site.subject.sizes);
   if (site.metrics) {
     const auto& metrics = *site.metrics;
-    const bool counts = metrics.reference_l2 == 0 && metrics.subject_l2 == 0 && metrics.compared == 0;
-    text += "   rel L2 " + error_text(site.error);
-    if (!counts && std::isfinite(metrics.sqnr_db)) text += "   SQNR " + format_number(metrics.sqnr_db, 3) + " dB";
+    const auto of_all = " of " + counted(metrics.numel, "element");
     if (metrics.nonfinite_disagreements > 0) {
-      text += "   NaN or Inf disagree at " + counted(metrics.nonfinite_disagreements, "element");
+      text += "   NaN or Inf disagree at " + std::to_string(metrics.nonfinite_disagreements) + of_all;
+    } else if (unit_roundoff(site.reference.dtype) == 0 && unit_roundoff(site.subject.dtype) == 0) {
+      text += "   unequal at " + std::to_string(metrics.differing) + of_all;
+    } else {
+      text += "   rel L2 " + error_text(metrics.rel_l2);
+      if (std::isfinite(metrics.sqnr_db)) text += "   SQNR " + format_number(metrics.sqnr_db, 3) + " dB";
     }
   } else if (site.statistics) {
     text += "   statistics differ by " + error_text(site.error);
@@ -160,8 +180,7 @@ void print_values(Output& out, const DiffSite& site) {
     text += "   in reference " + format_type(site.reference.dtype, site.reference.sizes);
   }
   out.line(text);
-  out.line("  judged      " + error_text(site.error) + " against a tolerance of " + error_text(site.tolerance) +
-           ", rounding explains " + error_text(site.noise_floor));
+  out.line("  judged      " + judgement_text(site) + ", rounding explains " + error_text(site.noise_floor));
   if (!site.worst_reference.empty()) {
     out.line("  worst       [" + format_sizes(site.worst_at) + "]   " + site.worst_reference + " in reference, " +
              site.worst_subject + " in subject");
@@ -181,10 +200,10 @@ void print_source(Output& out, const DiffReport& report, const DiffSite& site, c
   if (site.inputs.empty()) {
     out.line("  its inputs  none that were compared");
   } else if (site.input_error <= site.input_floor) {
-    out.line("  its inputs  agree (rel L2 " + error_text(site.input_error) + ", rounding explains " +
+    out.line("  its inputs  agree (error " + error_text(site.input_error) + ", rounding explains " +
              error_text(site.input_floor) + ")");
   } else {
-    out.line("  its inputs  differ (rel L2 " + error_text(site.input_error) + "), amplified " +
+    out.line("  its inputs  differ (error " + error_text(site.input_error) + "), amplified " +
              format_number(site.amplification, 3) + " times");
   }
   if (site.unmatched_inputs > 0) {
@@ -205,19 +224,35 @@ void print_first(Output& out, const DiffReport& report) {
   }
 }
 
+/// How often an argument differs where the values pass.
+struct ArgumentCount {
+  std::string name;
+  std::string first;  ///< the first site
+  std::int64_t sites = 0;
+};
+
+void add_without_effect(std::vector<ArgumentCount>& counts, const DiffSite& site) {
+  for (const auto& difference : site.arguments) {
+    auto known = std::ranges::find(counts, difference.name, &ArgumentCount::name);
+    if (known == counts.end()) known = counts.insert(known, {difference.name, name_of(site), 0});
+    ++known->sites;
+  }
+}
+
 /// Arguments that differ where it matters: all of them where values were not looked at, else those of sites out of
 /// tolerance that are no source. How many others there are is said in a line.
 void print_arguments_elsewhere(Output& out, const DiffReport& report, bool every) {
   constexpr std::size_t kMost = 12;
+  constexpr std::size_t kMostNames = 4;
   std::size_t listed = 0;
   std::int64_t more = 0;
-  std::int64_t without_effect = 0;
+  std::vector<ArgumentCount> without_effect;
   std::set<std::string> seen;
   for (const auto& site : report.sites) {
     const bool told = site.site_class == SiteClass::kSource && !report.is_static;
     if (site.arguments.empty() || told || !site.selected) continue;
     if (site.site_class == SiteClass::kAgrees && !every) {
-      ++without_effect;
+      add_without_effect(without_effect, site);
     } else if (!seen.insert(layer_of(site) + argument_line(site.arguments[0])).second) {
       continue;  // another pass of the same Layer
     } else if (listed == kMost) {
@@ -230,10 +265,16 @@ void print_arguments_elsewhere(Output& out, const DiffReport& report, bool every
     }
   }
   if (more > 0) out.line("           and " + counted(more, "site") + " more");
-  if (without_effect > 0) {
-    out.line();
-    out.line("arguments  differ at " + counted(without_effect, "site") + " without effect on the value");
+  if (without_effect.empty()) return;
+  std::ranges::stable_sort(without_effect, {}, [](const ArgumentCount& count) { return count.name == "dtype"; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostNames, without_effect.size()); ++i) {
+    const auto& count = without_effect[i];
+    text += (i ? ", " : "") + count.name + " at " + (count.sites == 1 ? count.first : counted(count.sites, "site"));
   }
+  if (without_effect.size() > kMostNames) text += " and others";
+  out.line();
+  out.line("arguments  differ where the values pass: " + text);
 }
 
 std::string refs_text(const std::vector<SiteRef>& refs) {
@@ -277,6 +318,13 @@ void print_counts(Output& out, const DiffReport& report) {
   if (report.num_drift > 0) line += "     drift   " + counted(report.num_drift, "op");
   if (report.num_undetermined > 0) line += "     undetermined   " + counted(report.num_undetermined, "op");
   out.line(line);
+  const auto needed = needed_tolerances(report);
+  if (std::isinf(needed.error)) {
+    out.line("would pass      under no tolerance: NaN, infinities or shapes disagree");
+  } else {
+    out.line("would pass      by --gate 'error <= " + bound_text(needed.error) + "', or by --atol " +
+             bound_text(needed.atol));
+  }
 }
 
 void print_growth(Output& out, const DiffReport& report) {

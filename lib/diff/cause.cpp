@@ -8,10 +8,16 @@
 namespace tl {
 namespace {
 
-constexpr double kGain = 32;         // of operations in general
-constexpr double kBoundedGain = 2;   // of those that cannot enlarge a difference: rounding, derivatives up to 1.13
-constexpr double kFlipShare = 0.05;  // share of integers that rounding before them may turn
-constexpr std::size_t kMostInputs = 64;
+constexpr double kGain = 32;             // of operations in general
+constexpr double kBoundedGain = 2;       // of those that cannot enlarge a difference: rounding, derivatives up to 1.13
+constexpr double kFlipShare = 0.05;      // share of integers that rounding before them may turn
+constexpr std::size_t kMostInputs = 64;  // that are kept of what an operation without a partner read
+constexpr double kSlack = 10;            // noise floors that pass
+constexpr double kNarrowSlack = 4;       // of types of 16 bits and fewer
+
+/// Operations that take a mean off what they read.
+constexpr std::array<std::string_view, 7> kCentring = {
+    "layernorm", "nativelayernorm", "groupnorm", "nativegroupnorm", "instancenorm", "batchnorm", "nativebatchnorm"};
 
 /// Operations with ‖f(a) − f(b)‖ ≤ ‖a − b‖ up to a factor near 1, summed over their arguments.
 constexpr std::array<std::string_view, 69> kBounded = {"abs",         "adaptiveavgpool2d",
@@ -65,17 +71,21 @@ struct Reach {
   bool unknown = false;  ///< an input without a partner or without a value stands behind it
 };
 
-void merge(Reach& into, std::span<const std::int64_t> sites) {
-  for (const auto site : sites) {
-    if (into.sites.size() < kMostInputs && std::ranges::find(into.sites, site) == into.sites.end())
-      into.sites.push_back(site);
-  }
+void drop_repeated(std::vector<std::int64_t>& sites) {
+  std::ranges::sort(sites);
+  const auto repeated = std::ranges::unique(sites);
+  sites.erase(repeated.begin(), repeated.end());
 }
 
 class CauseFinder {
  public:
-  CauseFinder(bool coarser, const Judge& judge, std::vector<DiffSite>& sites)
-      : coarser_(coarser), judge_(judge), sites_(sites), roundoff_(sites.size(), 0), origin_(sites.size(), false) {}
+  CauseFinder(bool coarser, const Judge& judge, std::vector<DiffSite>& sites, const CentringGain& centring)
+      : coarser_(coarser),
+        judge_(judge),
+        centring_(centring),
+        sites_(sites),
+        roundoff_(sites.size(), 0),
+        origin_(sites.size(), false) {}
 
   void walk(const Side& graph, const std::vector<std::int64_t>& site_of) {
     const auto& trace = *graph.trace;
@@ -83,20 +93,19 @@ class CauseFinder {
     for (std::size_t op = 0; op < graph.size(); ++op) {
       Reach reach = reach_of(trace, site_of, through, op);
       const auto site = site_of[op];
-      if (site < 0) {
+      const bool has_value = site >= 0 && sites_[row_of(site)].evidence != Evidence::kShape;
+      if (site >= 0) {
+        const auto depth = std::max<std::int64_t>(1, trace.ops.max_distance_from_input[op]);
+        settle(site, reach, depth, layer_type(trace, OpId{static_cast<std::uint32_t>(op)}));
+      } else {
         reach.unmatched += graph.kind[op] == OpKind::kOperation;
-        reach.unknown = reach.unknown || graph.kind[op] == OpKind::kInput;
-        through[op] = std::move(reach);
-        continue;
       }
-      const bool has_value = sites_[row_of(site)].evidence != Evidence::kShape;
-      const auto depth = std::max<std::int64_t>(1, trace.ops.max_distance_from_input[op]);
-      settle(site, reach, depth, layer_type(trace, OpId{static_cast<std::uint32_t>(op)}));
-      if (!has_value) {
-        reach.unknown = reach.unknown || graph.kind[op] == OpKind::kInput;
-        through[op] = std::move(reach);
-      }
+      if (has_value) continue;
+      reach.unknown = reach.unknown || graph.kind[op] == OpKind::kInput || reach.sites.size() > kMostInputs;
+      if (reach.sites.size() > kMostInputs) reach.sites.resize(kMostInputs);
+      through[op] = std::move(reach);
     }
+    keep_what_explains();
   }
 
   void walk_in_order() {
@@ -106,6 +115,7 @@ class CauseFinder {
       settle(static_cast<std::int64_t>(site), before, ++depth, "");
       if (sites_[site].evidence != Evidence::kShape) before.sites = {static_cast<std::int64_t>(site)};
     }
+    keep_what_explains();
   }
 
  private:
@@ -117,20 +127,21 @@ class CauseFinder {
       const auto parent = row_of(trace.edges.parent[edge]);
       const auto site = site_of[parent];
       if (site >= 0 && sites_[row_of(site)].evidence != Evidence::kShape) {
-        merge(reach, std::span(&site, 1));
+        reach.sites.push_back(site);
       } else {
-        merge(reach, through[parent].sites);
+        const auto& behind = through[parent].sites;
+        reach.sites.insert(reach.sites.end(), behind.begin(), behind.end());
         reach.unmatched += through[parent].unmatched;
         reach.unknown = reach.unknown || through[parent].unknown;
       }
     }
+    drop_repeated(reach.sites);
     return reach;
   }
 
   void settle(std::int64_t row, const Reach& reach, std::int64_t depth, std::string_view type) {
     auto& site = sites_[row_of(row)];
     site.inputs = reach.sites;
-    std::ranges::sort(site.inputs);
     site.unmatched_inputs = reach.unmatched;
     const auto mine = unit_roundoff(site.reference.dtype);
     const auto other = unit_roundoff(site.subject.dtype);
@@ -145,6 +156,7 @@ class CauseFinder {
     site.within = judgement.within;
     site.tolerance = judgement.tolerance;
     site.failed_rule = judgement.failed_rule;
+    site.judged = !judgement.ignored;
     for (const auto input : site.inputs) {
       const auto& given = sites_[row_of(input)];
       if (given.error <= site.input_error && site.input_floor > 0) continue;
@@ -152,7 +164,8 @@ class CauseFinder {
       site.input_floor = given.noise_floor;
     }
     if (site.input_error > 0) site.amplification = site.error / site.input_error;
-    site.site_class = classify(site, reach, type);
+    const bool agrees = site.within && judge_by_floor(site, depth).within;
+    site.site_class = agrees ? SiteClass::kAgrees : classify(site, reach, type);
     origin_[row_of(row)] = site.site_class == SiteClass::kSource || has_origin(site);
   }
 
@@ -161,11 +174,24 @@ class CauseFinder {
   }
 
   SiteClass classify(const DiffSite& site, const Reach& reach, std::string_view type) const {
-    if (site.within) return SiteClass::kAgrees;
     if (site.error > explained(site, type) + site.noise_floor || (site.error > 0 && site.input_error == 0)) {
       return reach.unknown ? SiteClass::kUndetermined : SiteClass::kSource;
     }
     return has_origin(site) ? SiteClass::kInherited : SiteClass::kDrift;
+  }
+
+  /// Of what passes, only a source that something failing inherits from stays one.
+  void keep_what_explains() {
+    std::vector<bool> wanted(sites_.size(), false);
+    for (auto row = sites_.size(); row-- > 0;) {
+      auto& site = sites_[row];
+      const bool fails = is_judged(site) && !site.within;
+      if (site.site_class == SiteClass::kInherited && (fails || wanted[row])) {
+        for (const auto input : site.inputs) wanted[row_of(input)] = wanted[row_of(input)] || origin_[row_of(input)];
+      }
+      site.explains = site.site_class == SiteClass::kSource && !fails && wanted[row];
+      if (site.within && is_compared(site) && !site.explains) site.site_class = SiteClass::kAgrees;
+    }
   }
 
   /// The error that what it read may have become.
@@ -173,10 +199,12 @@ class CauseFinder {
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     double norm = 0;
     double relative = 0;
+    bool agree = true;
     for (const auto input : site.inputs) {
       const auto& given = sites_[row_of(input)];
       if (std::isinf(given.error) || (is_counted(given) && given.error > 0)) return kInfinite;
       relative += given.error;
+      agree = agree && given.error <= given.noise_floor;
       const auto difference = difference_norm(given);
       if (difference < 0 || norm < 0 || !site.metrics) {
         norm = -1;
@@ -187,16 +215,23 @@ class CauseFinder {
       norm += difference * std::sqrt(std::max(1.0, repeats));
     }
     if (is_counted(site)) return relative > 0 ? (site.error <= kFlipShare ? kInfinite : kGain * relative) : 0;
-    const bool bounded = std::ranges::find(kBounded, canonical_type(type)) != kBounded.end();
-    if (!bounded || norm < 0 || reach_is_indirect(site)) return kGain * relative;
-    const auto scale = site.metrics ? std::max(site.metrics->reference_l2, site.metrics->subject_l2) : 0;
-    return scale > 0 ? kBoundedGain * norm / scale : kGain * relative;
+    const auto kind = canonical_type(type);
+    const bool bounded = std::ranges::find(kBounded, kind) != kBounded.end();
+    if (bounded && norm >= 0 && site.unmatched_inputs == 0 && site.scale > 0) return kBoundedGain * norm / site.scale;
+    if (centring_ && std::ranges::find(kCentring, kind) != kCentring.end())
+      return kGain * relative * greatest_centring(site);
+    return agree ? 0 : kGain * relative;
   }
 
-  static bool reach_is_indirect(const DiffSite& site) { return site.unmatched_inputs > 0; }
+  double greatest_centring(const DiffSite& site) const {
+    double gain = 1;
+    for (const auto input : site.inputs) gain = std::max(gain, centring_(sites_[row_of(input)]));
+    return gain;
+  }
 
   bool coarser_;
   const Judge& judge_;
+  const CentringGain& centring_;
   std::vector<DiffSite>& sites_;
   std::vector<double> roundoff_;  ///< the coarsest on the way to each site
   std::vector<bool> origin_;      ///< a source, or below one
@@ -237,20 +272,22 @@ double noise_floor(double unit_roundoff, std::int64_t depth) {
   return c * unit_roundoff * std::sqrt(static_cast<double>(std::max<std::int64_t>(1, depth)));
 }
 
-Judgement judge_by_floor(const DiffSite& site, std::int64_t) {
+Judgement judge_by_floor(const DiffSite& site, std::int64_t depth) {
+  // 16 units of f32 on the one hand, one of f16 on the other lie far to both sides of this.
+  const bool is_narrow = site.noise_floor > noise_floor(0x1p-21, depth);
   Judgement judgement;
-  judgement.tolerance = 10 * site.noise_floor;
+  judgement.tolerance = (is_narrow ? kNarrowSlack : kSlack) * site.noise_floor;
   judgement.within = site.error <= judgement.tolerance;
   return judgement;
 }
 
 void find_causes(const Side& graph, const std::vector<std::int64_t>& site_of, bool coarser_roundoff, const Judge& judge,
-                 std::vector<DiffSite>& sites) {
-  CauseFinder(coarser_roundoff, judge, sites).walk(graph, site_of);
+                 std::vector<DiffSite>& sites, const CentringGain& centring) {
+  CauseFinder(coarser_roundoff, judge, sites, centring).walk(graph, site_of);
 }
 
 void find_causes_in_order(bool coarser_roundoff, const Judge& judge, std::vector<DiffSite>& sites) {
-  CauseFinder(coarser_roundoff, judge, sites).walk_in_order();
+  CauseFinder(coarser_roundoff, judge, sites, {}).walk_in_order();
 }
 
 }  // namespace tl

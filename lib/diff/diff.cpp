@@ -192,6 +192,7 @@ class Comparer {
     to.worst_subject = from.worst_subject;
     to.worst_at = from.worst_at;
     to.error = from.error;
+    to.scale = from.scale;
   }
 
   /// Buffers that differ before anything ran are named as arguments of what reads them.
@@ -235,10 +236,11 @@ class Comparer {
     const Judge by_tolerances = [&](const DiffSite& site, std::int64_t depth) {
       auto judgement = judge_by_floor(site, depth);
       const auto said = options_.tolerances ? options_.tolerances->judge(site) : std::nullopt;
-      return said ? Judgement{said->within, 0, said->failed_rule} : judgement;
+      return said ? Judgement{said->within, 0, said->failed_rule, said->ignored} : judgement;
     };
+    const CentringGain centring = [&](const DiffSite& site) { return centring_gain(site); };
     if (graph().trace) {
-      find_causes(graph(), site_of_, coarser, by_tolerances, report_.sites);
+      find_causes(graph(), site_of_, coarser, by_tolerances, report_.sites, centring);
     } else {
       find_causes_in_order(coarser, by_tolerances, report_.sites);
     }
@@ -246,6 +248,19 @@ class Comparer {
       site.mean_error = site.error;
       site.worst_error = site.error;
     }
+    const bool any_compared = std::ranges::any_of(report_.sites, is_compared);
+    if (!any_compared || std::ranges::any_of(report_.sites, is_judged)) return;
+    throw Error(ErrorCode::kCoverageTooLow, "no site is judged: what --only and the rules leave was not compared",
+                "name sites that both sides have values of, or leave the rule `ignore` out");
+  }
+
+  /// How much larger the subject's value is than what is left of it when its mean is taken off.
+  double centring_gain(const DiffSite& site) const {
+    const auto value = value_of(subject_, row_of(site.subject.row));
+    if (!value.tensor || value.evidence != Evidence::kFull || value.tensor->kind() != TensorKind::kStrided) return 1;
+    const auto stats = compute_stats(value.tensor->to_host().at(0).tensor);
+    const auto gain = stats.sum_sq_dev > 0 ? std::sqrt(stats.sum_sq / stats.sum_sq_dev) : 1;
+    return std::isfinite(gain) ? std::max(1.0, gain) : 1;
   }
 
   void add_notes() {

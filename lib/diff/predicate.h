@@ -27,6 +27,8 @@ class Predicate {
   /// nullopt if it holds, else what broke it: `rel_l2 is 0.031, not <= 0.001`.
   std::optional<std::string> broken_by(const DiffSite& site) const;
   const std::string& text() const { return text_; }
+  /// It is the word `ignore`.
+  bool is_ignore() const { return nodes_.size() == 1 && nodes_[0].kind == Kind::kIgnore; }
 
  private:
   enum class Kind : std::uint8_t { kCompare, kAnd, kOr, kNot, kExact, kIgnore };

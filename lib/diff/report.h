@@ -92,9 +92,11 @@ struct DiffSite {
   std::vector<std::int64_t> worst_at;  ///< its coordinates
   double error = 0;         ///< what is judged and plotted: rel L2; the share of unequal elements of ints and bools;
                             ///< infinite where NaN or infinities disagree or shapes differ
+  double scale = 0;         ///< norm that `error` is relative to: the greater of the two, constants of masks left out
   double noise_floor = 0;   ///< error that rounding alone explains
   double tolerance = 0;     ///< error that the verdict lets pass; 0 where rules in a file decided
   bool within = true;       ///< of the tolerance; meaningless for kNotCompared
+  bool judged = true;       ///< false: a rule says that it is to be ignored
   std::string failed_rule;  ///< the rule that was broken, where rules decided
 
   SiteClass site_class = SiteClass::kNotCompared;
@@ -103,6 +105,7 @@ struct DiffSite {
   double amplification = 0;           ///< error / input_error; 0 where nothing was handed in
   std::vector<std::int64_t> inputs;   ///< rows of DiffReport::sites that it reads, through unmatched ops
   std::int64_t unmatched_inputs = 0;  ///< ops between it and those that only one side has
+  bool explains = false;              ///< a source that passes or was left out, but what it leads to fails
   std::string cause;                  ///< of a source: what is known to differ there, in words; empty if nothing is
 
   bool selected = true;      ///< false: --only left it out; it cannot fail the verdict
@@ -111,6 +114,11 @@ struct DiffSite {
   double worst_error = 0;
   std::int64_t worst_sample = 0;  ///< its number, from 0
 };
+
+/// Its values were compared.
+inline bool is_compared(const DiffSite& site) { return site.site_class != SiteClass::kNotCompared; }
+/// Its values take part in the verdict.
+inline bool is_judged(const DiffSite& site) { return is_compared(site) && site.selected && site.judged; }
 
 /// What one side has and the other has in another form or not at all.
 enum class ChangeKind : std::uint8_t {

@@ -198,7 +198,7 @@ std::optional<ToleranceJudgement> Tolerances::judge(const DiffSite& site) const 
     const auto rule = std::ranges::find_if(*rules, [&](const Rule& each) { return fits(each, site); });
     if (rule == rules->end()) continue;
     const auto broken = rule->predicate.broken_by(site);
-    if (!broken) return ToleranceJudgement{};
+    if (!broken) return ToleranceJudgement{true, {}, rule->predicate.is_ignore()};
     return ToleranceJudgement{false, rule->origin + ": " + *broken};
   }
   const auto tolerance = element_tolerance(site);
@@ -236,8 +236,8 @@ std::string Tolerances::description() const {
 NeededTolerances needed_tolerances(const DiffReport& report) {
   NeededTolerances needed;
   for (const DiffSite& site : report.sites) {
-    if (!site.selected || site.site_class == SiteClass::kNotCompared) continue;
-    needed.rel_l2 = std::max(needed.rel_l2, site.error);
+    if (!is_judged(site)) continue;
+    needed.error = std::max(needed.error, site.error);
     if (!site.metrics) continue;
     const double none = site.metrics->nonfinite_disagreements > 0 ? std::numeric_limits<double>::infinity() : 0;
     needed.atol = std::max({needed.atol, site.metrics->needed_atol, none});

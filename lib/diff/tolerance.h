@@ -21,6 +21,7 @@ struct ElementTolerance {
 struct ToleranceJudgement {
   bool within = true;
   std::string failed_rule;  ///< what was broken, with the value; empty if within
+  bool ignored = false;     ///< a rule says `ignore`
 };
 
 /// What a user said about how equal is equal. In order, the first that speaks of a site decides:
@@ -65,9 +66,9 @@ class Tolerances {
 /// The least tolerances that would have let every compared site of a report pass: one of them is enough. Infinite where
 /// none would.
 struct NeededTolerances {
-  double rel_l2 = 0;
-  double atol = 0;  ///< at the rtol the elements were compared with
-  double rtol = 0;  ///< at the atol they were compared with
+  double error = 0;  ///< of DiffSite
+  double atol = 0;   ///< at the rtol the elements were compared with
+  double rtol = 0;   ///< at the atol they were compared with
 };
 NeededTolerances needed_tolerances(const DiffReport& report);
 

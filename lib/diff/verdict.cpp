@@ -37,6 +37,25 @@ std::string words_of(const DiffChange& change) {
   }
 }
 
+/// Arguments that differ at what a source read, or what that read, though the values there agree: an epsilon whose lack
+/// only a logarithm shows.
+std::string arguments_above(const DiffSite& source, const DiffReport& report) {
+  constexpr std::size_t kMostSites = 32;
+  std::vector<std::int64_t> above = source.inputs;
+  for (std::size_t i = 0; i < above.size() && i < kMostSites; ++i) {
+    const auto& site = report.sites[row_of(above[i])];
+    for (const auto& difference : site.arguments) {
+      if (difference.name == "dtype") continue;
+      return "above it, " + (site.subject.label.empty() ? site.reference.label : site.subject.label) + " has " +
+             difference.name + " = " + difference.reference + " in reference, " + difference.subject + " in subject";
+    }
+    for (const auto input : site.inputs) {
+      if (std::ranges::find(above, input) == above.end()) above.push_back(input);
+    }
+  }
+  return {};
+}
+
 /// What is known to differ at a source. Arguments first, then what stands before it.
 std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& report, const Side& reference,
                      const Side& subject) {
@@ -53,21 +72,34 @@ std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& r
     text += (text.empty() ? "" : "; ") + difference.name + " = " + difference.reference + " in reference, " +
             difference.subject + " in subject";
   }
+  if (text.empty()) text = arguments_above(site, report);
   if (text.empty() && subject.trace && (subject.trace->ops.flags[row_of(site.subject.row)] & kOpRandom)) {
     text = "it draws random numbers";
   }
   return text;
 }
 
-void count_sites(DiffReport& report) {
+/// The outputs of one call are one operation.
+bool is_same_call(const DiffSite& a, const DiffSite& b, const Side& subject) {
+  if (!subject.trace || a.subject.row < 0 || b.subject.row < 0) return false;
+  const auto& ops = subject.trace->ops;
+  const auto first = [&](const DiffSite& site) { return site.subject.row - ops.slot[row_of(site.subject.row)]; };
+  return ops.num_slots[row_of(b.subject.row)] > 1 && first(a) == first(b);
+}
+
+void count_sites(DiffReport& report, const Side& subject) {
   for (std::size_t row = 0; row < report.sites.size(); ++row) {
     const auto& site = report.sites[row];
-    if (!site.selected || site.site_class == SiteClass::kNotCompared) continue;
-    if (std::isfinite(site.error)) report.needed_tolerance = std::max(report.needed_tolerance, site.error);
-    if (site.within) continue;
+    const bool fails = is_judged(site) && !site.within;
+    if (is_judged(site)) report.needed_tolerance = std::max(report.needed_tolerance, site.error);
+    if (site.site_class == SiteClass::kSource && (fails || site.explains)) {
+      const bool known = std::ranges::any_of(
+          report.sources, [&](std::int64_t other) { return is_same_call(report.sites[row_of(other)], site, subject); });
+      if (!known) report.sources.push_back(static_cast<std::int64_t>(row));
+    }
+    if (!fails) continue;
     ++report.num_out_of_tolerance;
     if (report.first_out_of_tolerance < 0) report.first_out_of_tolerance = static_cast<std::int64_t>(row);
-    if (site.site_class == SiteClass::kSource) report.sources.push_back(static_cast<std::int64_t>(row));
     report.num_inherited += site.site_class == SiteClass::kInherited;
     report.num_undetermined += site.site_class == SiteClass::kUndetermined;
     report.num_drift += site.site_class == SiteClass::kDrift;
@@ -92,7 +124,7 @@ std::int64_t count_material(const DiffReport& report, const Side& reference, con
 bool output_differs(const DiffReport& report) {
   return std::ranges::any_of(report.sites, [](const DiffSite& site) {
     const bool is_output = site.subject.func_name == "output" || site.reference.func_name == "output";
-    return is_output && site.selected && !site.within && site.site_class != SiteClass::kNotCompared;
+    return is_output && is_judged(site) && !site.within;
   });
 }
 
@@ -160,6 +192,12 @@ std::string verdict_text(const DiffReport& report, const Side& reference, const 
   }
   if (report.different) return "DIFFERENT  " + static_verdict(report, reference, subject);
   if (coverage.compared == 0) return "UNKNOWN    no value was compared";
+  const auto compared = std::ranges::count_if(report.sites, is_compared);
+  const auto judged = std::ranges::count_if(report.sites, is_judged);
+  if (judged < compared) {
+    return "SAME       " + counted(judged, "site") + " judged, all within tolerance; " +
+           std::to_string(compared - judged) + " left out by --only or `ignore`";
+  }
   return "SAME       " + std::to_string(coverage.compared) + " of " + std::to_string(coverage.total) + " " +
          coverage.unit + " compared, all within tolerance";
 }
@@ -181,7 +219,7 @@ std::string site_name(const DiffSite& site) {
 }
 
 void reach_verdict(const Side& reference, const Side& subject, const DiffOptions& options, DiffReport& report) {
-  count_sites(report);
+  count_sites(report, subject);
   for (const auto row : report.sources) {
     report.sites[row_of(row)].cause = cause_of(report.sites[row_of(row)], row, report, reference, subject);
   }

@@ -134,8 +134,7 @@ int steady(tl::Engine& engine, const std::string& model, const std::string& inpu
       (median(none_times) - base) * 1e6 / static_cast<double>(events),
       (median(all_times) - base) * 1e6 / static_cast<double>(events),
       (median(forward_times) - base) * 1e6 / static_cast<double>(events),
-      (median(selected_times) - median(none_times)) * 1e6 / static_cast<double>(events),
-      median(measured_times) / base);
+      (median(selected_times) - median(none_times)) * 1e6 / static_cast<double>(events), median(measured_times) / base);
   return 0;
 }
 
@@ -257,9 +256,10 @@ int main(int argc, char** argv) {
   if (arguments.size() == 3 && arguments[0] == "load") {
     return loading(*engine, arguments[1], arguments[2]);
   }
-  std::fprintf(stderr,
-               "usage: torchlens_bench load plain|checked MODEL | load_exported MODEL SMALL | written MODEL INPUTS FOLDER | "
-               "steady MODEL INPUTS [ROUNDS] | cold "
-               "plain|none|all MODEL INPUTS\n");
+  std::fprintf(
+      stderr,
+      "usage: torchlens_bench load plain|checked MODEL | load_exported MODEL SMALL | written MODEL INPUTS FOLDER | "
+      "steady MODEL INPUTS [ROUNDS] | cold "
+      "plain|none|all MODEL INPUTS\n");
   return 2;
 }

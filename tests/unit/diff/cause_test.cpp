@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "diff/tolerance.h"
 #include "diff_fixtures.h"
 
 namespace tl {
@@ -79,12 +80,72 @@ TEST(Cause, DifferentInputsAreTheSource) {
 }
 
 TEST(Cause, SmallStepsAreDrift) {
-  // Each step adds less than 32 times what was handed in, from below the floor on.
+  // Each step adds less than 32 times what was handed in, which is above its floor but passes.
   const auto report = test::diff_of(chain({{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
-                                    chain({{1, 1}, {1, 1.0000012F}, {1, 1.0000012F}, {1, 1.00003F}}));
+                                    chain({{1, 1}, {1, 1.00001F}, {1, 1.00001F}, {1, 1.0001F}}));
   EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "agrees", "agrees", "drift", "drift"));
   EXPECT_TRUE(report.sources.empty());
   EXPECT_TRUE(report.different);
+}
+
+TEST(Cause, WhatAgreesWithinItsFloorExplainsNothing) {
+  const auto report = test::diff_of(chain({{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+                                    chain({{1, 1}, {1, 1.0000012F}, {1, 1.0000012F}, {1, 1.00003F}}));
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "agrees", "agrees", "source", "inherited"));
+}
+
+DiffReport judged(const Trace& reference, const Trace& subject, std::string_view gate, std::vector<bool> only = {}) {
+  DiffOptions options;
+  Tolerances tolerances;
+  if (!gate.empty()) tolerances.add_gate(gate);
+  options.tolerances = &tolerances;
+  options.only = std::move(only);
+  return compare_recordings(make_side(reference), make_side(subject), options).report;
+}
+
+TEST(Cause, ALoosenedSiteIsStillTheSourceOfWhatFails) {
+  const auto good = chain(kGood);
+  const auto bad = chain({{1, 2}, {3, 4.5F}, {3, 4.5F}, {5, 7}});
+  const auto report = judged(good, bad, "fc1 error <= 1");
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "source", "inherited", "inherited", "inherited"));
+  ASSERT_EQ(report.sources, std::vector<std::int64_t>{1});
+  EXPECT_TRUE(report.sites[1].within);
+  EXPECT_TRUE(report.sites[1].explains);
+  EXPECT_EQ(report.num_out_of_tolerance, 3);
+  // Where nothing fails, a source that passes is none.
+  const auto loose = judged(good, bad, "error <= 1");
+  EXPECT_FALSE(loose.different);
+  EXPECT_THAT(classes(loose), testing::Each("agrees"));
+  EXPECT_TRUE(loose.sources.empty());
+}
+
+TEST(Cause, ASourceThatWasLeftOutIsNamed) {
+  const auto report =
+      judged(chain(kGood), chain({{1, 2}, {3, 4.5F}, {3, 4.5F}, {5, 7}}), "", {false, false, false, true, false});
+  EXPECT_EQ(report.sources, std::vector<std::int64_t>{1});
+  EXPECT_EQ(report.num_out_of_tolerance, 1);
+  EXPECT_TRUE(report.different);
+}
+
+TEST(Cause, TheVerdictSaysHowManySitesItIsAbout) {
+  const auto bad = chain({{1, 2}, {3, 4.5F}, {3, 4.5F}, {5, 7}});
+  const auto report = judged(chain(kGood), bad, "", {true, false, false, false, false});
+  EXPECT_THAT(report.verdict, testing::HasSubstr("1 site judged"));
+  try {
+    judged(chain(kGood), bad, "ignore");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::kCoverageTooLow);
+  }
+}
+
+// The constant of a mask is no scale: beside 1e9 the other elements' differences would vanish.
+TEST(Cause, MasksDoNotHideADifference) {
+  const std::vector<float> masked = {-1e9F, 4};
+  const std::vector<float> other = {-1e9F, 4.5F};
+  const auto report = test::diff_of(chain({{1, 2}, masked, masked, {5, 6}}), chain({{1, 2}, other, other, {5, 6.5F}}));
+  EXPECT_NEAR(report.sites[1].error, 0.5 / 4.5, 1e-12);
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "source", "inherited", "inherited", "inherited"));
 }
 
 TEST(Cause, NanOnOneSideIsInfinitelyFar) {

@@ -183,7 +183,7 @@ TEST(NeededTolerances, AreThoseOfTheWorstSite) {
   report.sites[0].site_class = report.sites[1].site_class = SiteClass::kSource;
   report.sites[1].metrics->needed_atol = 0.5;
   report.sites[1].error = 0.01;
-  EXPECT_EQ(needed_tolerances(report).rel_l2, 0.05);
+  EXPECT_EQ(needed_tolerances(report).error, 0.05);
   EXPECT_EQ(needed_tolerances(report).atol, 0.5);
   EXPECT_EQ(needed_tolerances(report).rtol, 0.125);
   report.sites[0].metrics->nonfinite_disagreements = 1;
