@@ -28,7 +28,7 @@ import bounded  # noqa: E402
 import safetensors  # noqa: E402
 import supervision  # noqa: E402
 
-COUNT = 40  # values of 4 MB
+COUNT = 40  # values of 4 MB; a few more in some rounds, so that files of two runs are not taken for those of one
 TARGET = "out.tlspec"
 PATIENCE = 240
 
@@ -45,7 +45,7 @@ class Killing:
 
     def words(self, seed):
         words = [self.torchlens, "trace", str(supervision.MISBEHAVING), "--method", "produce", "-i", "x.safetensors", "-i",
-                 f"count={COUNT}", "--stream", "--save", "all", "--seed", str(seed), "-o", TARGET, "-q"]
+                 f"count={COUNT + seed % 7}", "--stream", "--save", "all", "--seed", str(seed), "-o", TARGET, "-q"]
         return words + (["--force"] if self.target.exists() else [])
 
     def start(self, seed):
