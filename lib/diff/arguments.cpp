@@ -117,6 +117,9 @@ constexpr std::array<std::string_view, 7> kSizes = {"size",        "sizes",     
 constexpr std::array<std::string_view, 8> kDims = {"dim",  "dims",      "axis",    "dim0",
                                                    "dim1", "start_dim", "end_dim", "start"};
 
+/// Operands that no operation does without: shown as None where a host value stands for the tensor.
+constexpr std::array<std::string_view, 5> kRequired = {"self", "other", "value", "input", "mat2"};
+
 /// Dims counted from the front and from the back name the same axis of a tensor of that rank.
 bool same_dims(std::string_view a, std::string_view b, std::int64_t rank) {
   const auto left = elements(a);
@@ -155,7 +158,9 @@ struct OpSideFacts {
 /// A 0-d tensor where the other dialect has a number, or a value that is shown by its type only: `f64[]`.
 bool is_unknown(std::string_view text) { return text == "?" || (text.find('[') != 0 && text.ends_with(']')); }
 
-bool is_none(const OpArgument& argument) { return argument.text == "none" || argument.text == "None"; }
+bool is_none(const OpArgument& argument) {
+  return (argument.text == "none" || argument.text == "None") && !is_one_of(argument.name, kRequired);
+}
 
 bool is_open_end(std::string_view text) { return text == "None" || text == "0" || text == "9223372036854775807"; }
 
@@ -165,6 +170,7 @@ bool immaterial(const OpArgument& a, const OpArgument& b, const OpSideFacts& ref
   const bool same_shape = std::ranges::equal(reference.sizes, subject.sizes);
   if (same_shape && is_one_of(a.name, kSizes)) return true;
   if (a.name == "start" && is_open_end(a.text) && is_open_end(b.text)) return true;
+  if ((a.text == "None" || b.text == "None") && is_one_of(a.name, kRequired)) return true;
   // A default that one dialect writes out.
   if (a.text == "None" || b.text == "None") {
     if (a.name == "dtype" || a.name == "stride" || a.name == "scale" || a.name == "divisor_override") return true;

@@ -153,7 +153,7 @@ std::vector<DiffChange> find_changes(const Side& reference, const Side& subject,
 bool is_material(const DiffChange& change, const Side& reference, const Side& subject) {
   if (change.kind == ChangeKind::kReordered) return false;
   const auto neutral = [](const Side& side, const SiteRef& ref) {
-    return side.trace && is_neutral(*side.trace, row_of(ref.row));
+    return side.trace && (!side.matters[row_of(ref.row)] || is_neutral(*side.trace, row_of(ref.row)));
   };
   return !std::ranges::all_of(change.reference, [&](const SiteRef& ref) { return neutral(reference, ref); }) ||
          !std::ranges::all_of(change.subject, [&](const SiteRef& ref) { return neutral(subject, ref); });

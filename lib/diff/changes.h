@@ -15,7 +15,8 @@ namespace tl {
 std::vector<DiffChange> find_changes(const Side& reference, const Side& subject, const Alignment& alignment,
                                      const std::vector<std::int64_t>& site_of_subject);
 
-/// True if the change may alter a value: it holds an operation that is not neutral (is_neutral).
+/// True if the change may alter what the model returns: it holds an operation that matters (Side::matters) and is not
+/// neutral (is_neutral).
 bool is_material(const DiffChange& change, const Side& reference, const Side& subject);
 
 }  // namespace tl

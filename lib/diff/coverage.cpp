@@ -51,21 +51,6 @@ DiffSide describe_dump(const Side& side) {
   return result;
 }
 
-/// Rows of a finished run on which an output or a written buffer hangs. What the others decided is a branch at most.
-/// All rows of a run that did not finish.
-std::vector<bool> rows_that_matter(const Side& side) {
-  if (!side.trace || !side.trace->run.outcome.complete()) return std::vector<bool>(side.size(), true);
-  std::vector<bool> matters(side.size(), false);
-  for (auto op = side.size(); op-- > 0;) {
-    const bool written = side.kind[op] == OpKind::kBuffer && (side.trace->ops.flags[op] & kOpBufferWrite) != 0;
-    if (side.kind[op] == OpKind::kOutput || written) matters[op] = true;
-    if (!matters[op]) continue;
-    const auto [begin, end] = edge_range(*side.trace, OpId{static_cast<std::uint32_t>(op)});
-    for (auto edge = begin; edge < end; ++edge) matters[row_of(side.trace->edges.parent[edge])] = true;
-  }
-  return matters;
-}
-
 /// Steps of what the other side does in one operation, by row: of `many`, those that only others of them read.
 class FusedSteps {
  public:
@@ -128,10 +113,9 @@ DiffCoverage site_coverage(const Side& reference, const Side& subject, const Ali
   const auto add_unmatched = [&](const Side& side, const std::vector<std::int32_t>& partner, const FusedSteps& steps,
                                  bool counts) {
     if (!counts) return;
-    const auto matters = rows_that_matter(side);
     for (std::size_t row = 0; row < side.size(); ++row) {
       if (side.kind[row] != OpKind::kOperation || partner[row] >= 0) continue;
-      if (!matters[row] || (side.trace && is_neutral(*side.trace, row))) continue;
+      if (!side.matters[row] || (side.trace && is_neutral(*side.trace, row))) continue;
       ++(steps.holds(row) ? coverage.inside_fused : coverage.total);
     }
   };
@@ -172,10 +156,9 @@ bool is_inside_fused(const Side& side, std::size_t call, const Side& other,
 /// Counts the calls that only `side` has and whose values matter.
 void add_single_calls(const Side& side, const std::map<std::uint64_t, std::size_t>& calls, const Side& other,
                       const std::map<std::uint64_t, std::size_t>& others, DiffCoverage& coverage) {
-  const auto matters = rows_that_matter(side);
   for (const auto& [place, call] : calls) {
     const auto op = side.trace->module_calls.output_op[call];
-    if (op < 0 || others.contains(place) || !matters[row_of(op)]) continue;
+    if (op < 0 || others.contains(place) || !side.matters[row_of(op)]) continue;
     ++(is_inside_fused(side, call, other, others) ? coverage.inside_fused : coverage.total);
   }
 }

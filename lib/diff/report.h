@@ -178,8 +178,8 @@ struct WeightDifference {
   std::int64_t block = 0;           ///< kReordered: elements of the axis that moved together
   std::vector<std::int64_t> order;  ///< kReordered: for each block of the subject the reference's; kTransposed: for
                                     ///< each axis of the subject the reference's
-  std::string blocks;  ///< kReordered: what the blocks are, where that is known: heads, gates
-  double factor = 0;   ///< kScaled: subject / reference; kFilled: the value
+  std::string blocks;               ///< kReordered: what the blocks are, where that is known: heads, gates
+  double factor = 0;                ///< kScaled: subject / reference; kFilled: the value
   double rel_l2 = 0;   ///< of the difference, element by element; infinite where shapes differ or NaN disagree
   double sqnr_db = 0;  ///< likewise; infinite without a difference
   std::string text;    ///< the relation in words

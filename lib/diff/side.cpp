@@ -35,6 +35,21 @@ void fill_weights(const Trace& trace, std::vector<std::uint64_t>& weights) {
   }
 }
 
+/// Side::matters.
+std::vector<bool> rows_that_matter(const Trace& trace) {
+  if (!trace.run.outcome.complete()) return std::vector<bool>(trace.num_ops(), true);
+  std::vector<bool> matters(trace.num_ops(), false);
+  for (auto op = trace.num_ops(); op-- > 0;) {
+    const auto kind = static_cast<OpKind>(trace.ops.kind[op]);
+    const bool written = kind == OpKind::kBuffer && (trace.ops.flags[op] & kOpBufferWrite) != 0;
+    if (kind == OpKind::kOutput || written) matters[op] = true;
+    if (!matters[op]) continue;
+    const auto [begin, end] = edge_range(trace, OpId{static_cast<std::uint32_t>(op)});
+    for (auto edge = begin; edge < end; ++edge) matters[row_of(trace.edges.parent[edge])] = true;
+  }
+  return matters;
+}
+
 struct EntryAt {
   const DumpEntry* entry;
   OpKind kind;
@@ -203,6 +218,7 @@ Side make_side(const Trace& trace, const Renamer& rename) {
     side.shape[op] = hash_of_shape[row_of(trace.ops.shape[op])];
   }
   fill_weights(trace, side.weights);
+  side.matters = rows_that_matter(trace);
   place_rows(side, rename);
   return side;
 }
@@ -215,6 +231,7 @@ Side make_side(const Dump& dump, const Renamer& rename) {
   side.type.resize(rows);
   side.shape.resize(rows);
   side.weights.assign(rows, 0);
+  side.matters.assign(rows, true);
   side.place.resize(rows);
   for (std::size_t row = 0; row < rows; ++row) {
     const auto [entry, kind] = entry_at(dump, row);

@@ -29,6 +29,9 @@ struct Side {
   std::vector<std::uint64_t> weights;  ///< contents of the parameters it reads; 0 where none, or not known
   std::vector<std::uint64_t> place;    ///< innermost module call (address after renaming and number); 0 in none
   std::vector<std::uint64_t> call_place;  ///< the same by row of module_calls; empty for dumps
+  /// An output or a written buffer hangs on the row. What the others decided is a branch at most. True for all rows of
+  /// dumps and of runs that did not finish.
+  std::vector<bool> matters;
 
   std::size_t size() const { return kind.size(); }
 };
