@@ -16,6 +16,7 @@
 #include "diff_screen.h"
 #include "diff_sides.h"
 #include "diff_weights.h"
+#include "option_groups.h"
 #include "select/selection.h"
 #include "text_format.h"
 
@@ -232,11 +233,6 @@ class DiffRun {
   int code_ = 0;
 };
 
-void add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& about,
-                  const std::string& type, const std::string& group) {
-  app.add_option(name, values, about)->allow_extra_args(false)->type_name(type)->group(group);
-}
-
 void add_run_options(CLI::App& app, DiffCommandOptions& options) {
   const std::string group = "Running model files";
   add_repeated(app, "-i,--input", options.inputs,
@@ -249,10 +245,7 @@ void add_run_options(CLI::App& app, DiffCommandOptions& options) {
       ->type_name("N")
       ->group(group);
   app.add_option("--timeout", options.timeout, "stop a run after so long (30, 2m)")->type_name("TIME")->group(group);
-  add_repeated(app, "--load-library", options.libraries, "a library that registers operators or classes; repeatable",
-               "FILE", group);
-  add_repeated(app, "--allow-op", options.allowed_ops, "run this operator although it reaches outside; repeatable",
-               "NAME", group);
+  add_extension_options(app, options.libraries, options.allowed_ops, group);
 }
 
 void add_match_options(CLI::App& app, DiffCommandOptions& options) {

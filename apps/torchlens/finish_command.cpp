@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "json_output.h"
+#include "option_groups.h"
 #include "postprocess/pipeline.h"
 #include "screen.h"
 #include "summary_options.h"
@@ -70,10 +71,9 @@ int finish(const FinishOptions& options, Context& context) {
 Runner add_finish_command(CLI::App& app) {
   auto options = std::make_shared<FinishOptions>();
   app.add_option("DIR", options->path, "a recording that `trace --sparse` made")->type_name("");
-  app.add_option("-o,--output", options->output, "write the trace there; default: in place of the sparse recording")
-      ->type_name("DIR")
-      ->group("Output");
-  app.add_flag("--force", options->force, "replace what is there")->group("Output");
+  add_output_options(
+      app, options->output, options->force,
+      {"write the trace there; default: in place of the sparse recording", "DIR", "what is there", "Output"});
   add_summary_options(app, options->summary);
   return [options](Context& context) { return finish(*options, context); };
 }

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "embedded_text.h"
 #include "json_output.h"
+#include "option_groups.h"
 
 namespace tl::cli {
 namespace {
@@ -103,10 +104,9 @@ int print(const Recorder& recorder, const Options& options, Context& context) {
 Runner add_recorder_command(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("NAME", options->name, "python, cpp or reader")->type_name("");
-  app.add_option("-o,--output", options->output, "write there, not to stdout; a directory takes the file's own name")
-      ->type_name("PATH")
-      ->group("Recorder");
-  app.add_flag("--force", options->force, "replace an existing file")->group("Recorder");
+  add_output_options(
+      app, options->output, options->force,
+      {"write there, not to stdout; a directory takes the file's own name", "PATH", "an existing file", "Recorder"});
   return [options](Context& context) { return print(find_recorder(options->name), *options, context); };
 }
 

@@ -5,6 +5,7 @@
 #include "core/atomic_dir.h"
 #include "engine/registry.h"
 #include "engine/supervisor.h"
+#include "option_groups.h"
 #include "postprocess/pipeline.h"
 #include "run_trace.h"
 #include "sparse_report.h"
@@ -14,12 +15,6 @@
 
 namespace tl::cli {
 namespace {
-
-/// A repeatable option takes one value each time, so that what follows it stays a positional.
-void add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& about,
-                  const std::string& type, const std::string& group) {
-  app.add_option(name, values, about)->allow_extra_args(false)->type_name(type)->group(group);
-}
 
 void add_input_options(CLI::App& app, TraceOptions& options) {
   const std::string group = "Inputs";
@@ -49,18 +44,13 @@ void add_model_options(CLI::App& app, TraceOptions& options) {
       ->group(group);
   app.add_option("--seed", options.seed, "seed of the run and of --random; default 0")->type_name("N")->group(group);
   app.add_flag("--grad", options.grad, "run with gradients on")->group(group);
-  add_repeated(app, "--load-library", options.libraries, "a library that registers operators or classes; repeatable",
-               "FILE", group);
-  add_repeated(app, "--allow-op", options.allowed_ops, "run this operator although it reaches outside; repeatable",
-               "NAME", group);
+  add_extension_options(app, options.libraries, options.allowed_ops, group);
 }
 
-void add_output_options(CLI::App& app, TraceOptions& options) {
+void add_recording_options(CLI::App& app, TraceOptions& options) {
   const std::string group = "Output";
-  app.add_option("-o,--output", options.output, "the recording; default <model>.tlspec here")
-      ->type_name("DIR")
-      ->group(group);
-  app.add_flag("--force", options.force, "replace an existing recording")->group(group);
+  add_output_options(app, options.output, options.force,
+                     {"the recording; default <model>.tlspec here", "DIR", "an existing recording", group});
   app.add_option("--level", options.level, "portable (records and activations) or audit (records)")
       ->type_name("LEVEL")
       ->group(group);
@@ -177,7 +167,7 @@ Runner add_trace_command(CLI::App& app) {
   auto options = std::make_shared<TraceOptions>();
   app.add_option("MODEL", options->model, "a TorchScript file")->type_name("");
   add_input_options(app, *options);
-  add_output_options(app, *options);
+  add_recording_options(app, *options);
   add_value_options(app, *options);
   add_model_options(app, *options);
   add_end_options(app, *options);
