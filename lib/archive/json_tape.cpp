@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include "archive/entry_name.h"
@@ -12,23 +10,6 @@
 #include "core/json_scanner.h"
 
 namespace tl {
-namespace {
-
-double to_real(const JsonToken& token, const JsonScanner& scanner) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (token.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  if (token.text == "Infinity") return kInfinity;
-  if (token.text == "-Infinity") return -kInfinity;
-  double value = 0;
-  const char* end = token.text.data() + token.text.size();
-  if (std::from_chars(token.text.data(), end, value).ec == std::errc()) return value;
-  value = std::strtod(std::string(token.text).c_str(), nullptr);  // from_chars does not tell tiny from huge
-  if (std::isinf(value)) scanner.damaged(token.offset, "a number outside the range of a double");
-  return value;
-}
-
-}  // namespace
-
 JsonTape::JsonTape(std::string_view text, std::string shown_name, const JsonLimits& limits)
     : text_(text), shown_name_(std::move(shown_name)) {
   TL_CHECK(limits.bytes <= std::numeric_limits<std::uint32_t>::max(), "offsets have 32 bits");
@@ -73,7 +54,7 @@ void JsonTape::build(const JsonLimits& limits) {
         const char* end = token.text.data() + token.text.size();
         const auto read = std::from_chars(token.text.data(), end, node.integer);
         node.kind = read.ptr != end ? Kind::kReal : read.ec == std::errc() ? Kind::kInteger : Kind::kBigInteger;
-        if (node.kind == Kind::kReal) node.real = to_real(token, scanner);
+        if (node.kind == Kind::kReal) node.real = scanner.real(token);
         break;
       }
       case JsonTokenKind::kTrue:

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <deque>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -60,20 +57,6 @@ class OpenKeys {
   std::vector<std::size_t> starts_;
   std::deque<std::string> decoded_;  // of keys with escapes; a deque keeps them in place
 };
-
-double to_double(const JsonToken& token, const JsonScanner& scanner) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (token.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  if (token.text == "Infinity") return kInfinity;
-  if (token.text == "-Infinity") return -kInfinity;
-  double value = 0;
-  const char* end = token.text.data() + token.text.size();
-  if (std::from_chars(token.text.data(), end, value).ec == std::errc()) return value;
-  value = std::strtod(std::string(token.text).c_str(), nullptr);  // from_chars does not tell tiny from huge
-  if (std::isinf(value)) scanner.damaged(token.offset, "a number outside the range of a double");
-  return value;
-}
-
 Json to_number(const JsonToken& token, const JsonScanner& scanner) {
   const char* begin = token.text.data();
   const char* end = begin + token.text.size();
@@ -81,7 +64,7 @@ Json to_number(const JsonToken& token, const JsonScanner& scanner) {
   if (const auto read = std::from_chars(begin, end, natural); read.ec == std::errc() && read.ptr == end) return natural;
   std::int64_t integer = 0;
   if (const auto read = std::from_chars(begin, end, integer); read.ec == std::errc() && read.ptr == end) return integer;
-  return to_double(token, scanner);
+  return scanner.real(token);
 }
 
 Json to_value(const JsonToken& token, const JsonScanner& scanner) {

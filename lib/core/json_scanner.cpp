@@ -1,6 +1,9 @@
 #include "core/json_scanner.h"
 
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include "core/error.h"
 #include "core/utf8.h"
@@ -60,6 +63,19 @@ JsonScanner::JsonScanner(std::string_view text, std::string_view shown_name, con
     throw Error(ErrorCode::kFileLimits, std::string(shown_name) + ": has " + std::to_string(text.size()) +
                                             " bytes of JSON, the limit is " + std::to_string(limits.bytes));
   }
+}
+
+double JsonScanner::real(const JsonToken& token) const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (token.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  if (token.text == "Infinity") return kInfinity;
+  if (token.text == "-Infinity") return -kInfinity;
+  double value = 0;
+  const char* end = token.text.data() + token.text.size();
+  if (std::from_chars(token.text.data(), end, value).ec == std::errc()) return value;
+  value = std::strtod(std::string(token.text).c_str(), nullptr);  // from_chars does not tell tiny from huge
+  if (std::isinf(value)) damaged(token.offset, "a number outside the range of a double");
+  return value;
 }
 
 void JsonScanner::damaged(std::size_t offset, const std::string& what) const {

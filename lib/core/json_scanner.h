@@ -48,6 +48,10 @@ class JsonScanner {
   /// Lists and objects that are open.
   std::size_t depth() const { return open_.size(); }
 
+  /// The number of a token of kind kNumber; NaN and infinities by the words Python writes. Throws Error(kFileDamaged)
+  /// where a double cannot hold it.
+  double real(const JsonToken& token) const;
+
   [[noreturn]] void damaged(std::size_t offset, const std::string& what) const;
   [[noreturn]] void over_limit(std::size_t offset, const std::string& what) const;
 
