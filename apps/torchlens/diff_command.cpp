@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "option_groups.h"
 #include "select/selection.h"
 #include "text_format.h"
+#include "trace_options.h"
 
 namespace tl::cli {
 namespace {
@@ -103,6 +105,8 @@ class DiffRun {
     for (const auto& report : command_.reports) targets_.push_back(parse_report_target(report));
     const bool reference_runs = is_model_file(command_.reference);
     const bool subject_runs = is_model_file(command_.subject);
+    check_map_target();
+    if (!command_.timeout.empty()) static_cast<void>(parse_seconds("--timeout", command_.timeout));
     check_options(command_, reference_runs || subject_runs);
     auto options = options_of(command_);
     const auto tolerances = tolerances_of(command_);
@@ -155,6 +159,8 @@ class DiffRun {
     chosen.weights = {our_weights.get(), their_weights.get()};
     if (!command_.only.empty()) chosen.only = selected_rows(right.trace ? *right.trace : require_trace(left));
     auto compared = compare_recordings(left, right, chosen);
+    if (reference == command_.reference) check_blamed_files(compared.report, reference, ours, true);
+    if (subject == command_.subject) check_blamed_files(compared.report, subject, theirs, false);
     if (!command_.write_map.empty()) write_map(compared.alignment);
     return std::move(compared.report);
   }
@@ -179,12 +185,23 @@ class DiffRun {
     return rows;
   }
 
+  /// Rules that somebody wrote by hand are not lost to a slip.
+  void check_map_target() const {
+    std::error_code error;
+    if (command_.write_map.empty() || command_.force || !fs::exists(fs::symlink_status(command_.write_map, error)))
+      return;
+    throw Error(ErrorCode::kOutputExists, command_.write_map + ": exists", "pass --force to replace it");
+  }
+
   void write_map(const Alignment& alignment) const {
     const auto text = map_rules_text(alignment.renamed);
     std::ofstream file(command_.write_map, std::ios::binary | std::ios::trunc);
     file << text;
     file.close();
-    if (!file) throw_output_failed(command_.write_map, errno);
+    if (!file) {
+      throw Error(ErrorCode::kOutputFailed, command_.write_map + ": " + std::strerror(errno),
+                  "--write-map another file");
+    }
   }
 
   static std::vector<std::string> sample_names(const std::vector<std::vector<std::string>>& samples) {
@@ -260,6 +277,7 @@ void add_match_options(CLI::App& app, DiffCommandOptions& options) {
   app.add_option("--write-map", options.write_map, "write the rules for modules that were found under other names")
       ->type_name("FILE")
       ->group(group);
+  app.add_flag("--force", options.force, "replace the file of --write-map")->group(group);
   app.add_option("--min-coverage", options.min_coverage, "refuse when less than this share of sites was compared")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SHARE")
@@ -291,7 +309,7 @@ void add_verdict_options(CLI::App& app, DiffCommandOptions& options) {
                "what makes the verdict negative: sites, outputs (default both), arguments, weights, inputs, structure",
                "LIST", group);
   app.add_option("--max-diffs", options.max_diffs, "list so many sites that are out of tolerance")
-      ->check(CLI::NonNegativeNumber)
+      ->check([](const std::string& text) { return text.starts_with('-') ? text + " is less than 0" : std::string(); })
       ->type_name("N")
       ->group(group);
   app.add_option("--sort", options.sort,
@@ -325,6 +343,8 @@ std::string repeat_line(const DiffCommandOptions& options) {
   for (const auto& gate : options.gates) add("--gate", gate);
   add("--rules", options.rules);
   for (const auto& list : options.fail_on) add("--fail-on", list);
+  if (options.sort != "order") add("--sort", options.sort);
+  if (options.max_diffs >= 0) add("--max-diffs", std::to_string(options.max_diffs));
   return line;
 }
 

@@ -20,6 +20,7 @@ struct DiffCommandOptions {
   bool is_static = false;
   std::string map;        ///< FILE of rules
   std::string write_map;  ///< FILE to write the inferred rules to
+  bool force = false;     ///< replace write_map where it exists
   std::string only;       ///< SELECTOR
   double min_coverage = 0;
   bool exact = false;

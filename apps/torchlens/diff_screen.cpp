@@ -35,6 +35,7 @@ std::string place_of(const SiteRef& ref) {
 }
 
 std::string name_of(const DiffSite& site) {
+  if (!site.interval.empty()) return site.interval;
   const auto& ref = site.subject.module.empty() ? site.reference : site.subject;
   return ref.module.empty() ? ref.label : ref.module;
 }
@@ -176,19 +177,28 @@ void print_values(Output& out, const DiffSite& site) {
     }
   } else if (site.statistics) {
     text += "   statistics differ by " + error_text(site.error);
-  } else {
-    text += "   in reference " + format_type(site.reference.dtype, site.reference.sizes);
   }
+  const bool other_type = site.reference.dtype != site.subject.dtype || site.reference.sizes != site.subject.sizes;
+  if (other_type) text += "   in reference " + format_type(site.reference.dtype, site.reference.sizes);
   out.line(text);
   out.line("  judged      " + judgement_text(site) + ", rounding explains " + error_text(site.noise_floor));
   if (!site.worst_reference.empty()) {
-    out.line("  worst       [" + format_sizes(site.worst_at) + "]   " + site.worst_reference + " in reference, " +
-             site.worst_subject + " in subject");
+    const bool other_shape = site.reference.sizes != site.subject.sizes;
+    out.line("  worst       [" + format_sizes(site.worst_at) + "]" + (other_shape ? " of the reference" : "") + "   " +
+             site.worst_reference + " in reference, " + site.worst_subject + " in subject");
   }
 }
 
+/// What stands in the title of a source: of an interval the first operation in between whose line is known.
+const SiteRef& where_of(const DiffSite& site) {
+  for (const auto& ref : site.between) {
+    if (!ref.file.empty()) return ref;
+  }
+  return site.subject.file.empty() ? site.reference : site.subject;
+}
+
 void print_source(Output& out, const DiffReport& report, const DiffSite& site, const std::string& title) {
-  const auto place = place_of(site.subject.file.empty() ? site.reference : site.subject);
+  const auto place = place_of(where_of(site));
   out.line(title + "  " + name_of(site) + "   " + site.subject.label + (place.empty() ? "" : "   " + place));
   print_arguments(out, site, "  ");
   bool argument_cause = false;

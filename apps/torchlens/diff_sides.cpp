@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <set>
 
 #include "archive/model_kind.h"
 #include "cli.h"
@@ -16,6 +18,7 @@
 #include "tensor/safetensors_writer.h"
 #include "tlspec/foreign.h"
 #include "tlspec/reader.h"
+#include "tlspec/tensors_check.h"
 #include "trace_plan.h"
 
 namespace tl::cli {
@@ -96,6 +99,24 @@ LoadedSide load_side(const std::string& path, bool payloads) {
     side.dump = std::make_unique<Dump>(read_reference(path));
   }
   return side;
+}
+
+void check_blamed_files(const DiffReport& report, const std::string& path, const LoadedSide& side, bool is_reference) {
+  std::set<std::int64_t> shards;
+  bool blamed = false;
+  for (std::size_t row = 0; row < report.sites.size(); ++row) {
+    const auto& site = report.sites[row];
+    const bool leads = site.site_class == SiteClass::kSource || std::isinf(site.error) ||
+                       static_cast<std::int64_t>(row) == report.first_out_of_tolerance;
+    if (site.within || !leads) continue;
+    blamed = true;
+    if (!side.trace) break;
+    const auto& ops = side.trace->ops;
+    const auto op = static_cast<std::size_t>(is_reference ? site.reference.row : site.subject.row);
+    const auto payload = ops.payload[op] >= 0 ? ops.payload[op] : ops.sample[op];
+    if (payload >= 0) shards.insert(side.trace->payloads.shard[static_cast<std::size_t>(payload)]);
+  }
+  if (blamed) check_tensors_files(path, shards);
 }
 
 int record_model(const DiffCommandOptions& options, const std::string& model, const std::vector<std::string>& inputs,

@@ -36,6 +36,11 @@ bool is_model_file(const std::string& path);
 /// Reads a recording of either kind. Throws Error as the readers do.
 LoadedSide load_side(const std::string& path, bool payloads);
 
+/// Holds the files with the values of what a report blames against the checksums of the recording, so that damage is
+/// not taken for an error of the model: of sources, of the first site out of tolerance, and of values where NaN,
+/// infinities or shapes disagree. A recording without differences is not read again. Throws Error(kFileDamaged).
+void check_blamed_files(const DiffReport& report, const std::string& path, const LoadedSide& side, bool is_reference);
+
 /// Runs a model in a child process and records it into `target`. Returns the exit code of that run; what went wrong is
 /// printed.
 int record_model(const DiffCommandOptions& options, const std::string& model, const std::vector<std::string>& inputs,

@@ -16,6 +16,8 @@ struct Alignment {
   std::vector<std::int32_t> reference_of;  ///< the other way; of several reference rows with one subject row the first
   std::vector<MatchBasis> basis;           ///< by row of the reference; meaningless where unmatched
   std::vector<std::uint8_t> reordered;     ///< by row of the reference: 1 if its place in the order is another
+  /// Against a Dump, by row of the Trace: the module call whose value it is, row of module_calls; -1 for other rows.
+  std::vector<std::int32_t> call_of;
   /// Module addresses that were found to be others on the other side: (reference, subject), the topmost of each tree.
   std::vector<std::pair<std::string, std::string>> renamed;
   bool names_trusted = true;  ///< false: equal weights stand under other names, so names were not believed

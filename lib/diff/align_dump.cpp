@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/digest.h"
 #include "diff/align_parts.h"
 #include "diff/sequence.h"
 
@@ -9,14 +10,18 @@ namespace {
 
 std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-/// A value that a module call returned, on either side.
+/// The value that a module call returned first, on either side; of the root every one.
 struct Item {
-  std::uint32_t row = 0;      ///< of the side
-  std::uint64_t place = 0;    ///< address after renaming, and number of the call
-  std::uint64_t path = 0;     ///< which of several values of one call
-  std::uint64_t kind = 0;     ///< class and sizes
-  std::uint64_t weights = 0;  ///< contents of the module's own parameters; 0 where none or unknown
+  std::uint32_t row = 0;              ///< of the side
+  std::uint64_t place = 0;            ///< address after renaming, and number of the call
+  std::uint64_t path = 0;             ///< of several values of the root, which
+  std::uint64_t kind = 0;             ///< class and sizes; 0 where no class is known
+  std::uint64_t weights = 0;          ///< contents of the module's own parameters; 0 where none or unknown
+  std::int32_t call = -1;             ///< row of module_calls; -1 for entries of a dump
+  std::vector<std::uint32_t> others;  ///< rows that the call may have returned besides, in order
 };
+
+constexpr std::uint64_t kTapSeed = 0x7a9;  // a tap is no module of the same name
 
 std::string_view owner_of(std::string_view address) {
   const auto dot = address.rfind('.');
@@ -55,23 +60,64 @@ std::uint64_t weights_at(const std::map<std::string, std::uint64_t, std::less<>>
   return found == weights.end() ? 0 : found->second;
 }
 
-/// Outputs of module calls in the order they returned, inner calls first.
-std::vector<Item> items_of(const Side& side) {
+std::uint64_t hash_path(std::string_view path) { return path.empty() ? 0 : hash_text(path); }
+
+/// Entries of a dump. Several values of one call are one item, unless the call is the model's.
+std::vector<Item> items_of_dump(const Side& side) {
   std::vector<Item> items;
   const auto weights = module_weights(side);
-  if (side.dump) {
-    std::map<std::uint64_t, std::uint64_t> paths;
-    for (std::size_t i = 0; i < side.dump->entries.size(); ++i) {
-      const auto& entry = side.dump->entries[i];
-      const auto row = static_cast<std::uint32_t>(side.dump->inputs.size() + i);
-      const bool root = entry.name.empty() || entry.name == "self";
-      const auto place = root ? 0 : side.place[row];
-      items.push_back(
-          {row, place, paths[place]++, hash_mix(side.type[row], side.shape[row]), weights_at(weights, entry.name)});
+  std::map<std::uint64_t, std::size_t> item_at;  // by place
+  for (std::size_t i = 0; i < side.dump->entries.size(); ++i) {
+    const auto& entry = side.dump->entries[i];
+    const auto row = static_cast<std::uint32_t>(side.dump->inputs.size() + i);
+    const bool root = entry.name.empty() || entry.name == "self";
+    const auto place = root ? 0 : entry.is_tap ? hash_mix(side.place[row], kTapSeed) : side.place[row];
+    const auto [found, fresh] = item_at.emplace(place, items.size());
+    if (!fresh && !root) {
+      items[found->second].others.push_back(row);
+      continue;
     }
-    return items;
+    items.push_back({row,
+                     place,
+                     root ? hash_path(entry.path) : 0,
+                     entry.class_name.empty() ? 0 : hash_mix(side.type[row], side.shape[row]),
+                     weights_at(weights, entry.name),
+                     -1,
+                     {}});
   }
+  return items;
+}
+
+/// The last row that reads each row; -1 where none does.
+std::vector<std::int32_t> last_readers(const Trace& trace) {
+  std::vector<std::int32_t> last(trace.num_ops(), -1);
+  for (std::uint32_t op = 0; op < last.size(); ++op) {
+    const auto [begin, end] = edge_range(trace, OpId{op});
+    for (auto edge = begin; edge < end; ++edge) last[row_of(trace.edges.parent[edge])] = static_cast<std::int32_t>(op);
+  }
+  return last;
+}
+
+/// What the model returned: the operations behind the outputs, by path.
+void add_root_items(const Side& side, std::uint64_t type, std::uint64_t weights, std::vector<Item>& items) {
   const auto& trace = *side.trace;
+  for (std::uint32_t op = 0; op < side.size(); ++op) {
+    if (side.kind[op] != OpKind::kOutput) continue;
+    const auto [begin, end] = edge_range(trace, OpId{op});
+    if (begin == end) continue;
+    auto path = trace.strings[trace.ops.address[op]];
+    path.remove_prefix(std::min(path.size(), std::string_view("output.").size()));
+    const auto row = static_cast<std::uint32_t>(trace.edges.parent[begin]);
+    items.push_back({row, 0, hash_path(path), hash_mix(type, side.shape[row]), weights, 0, {}});
+  }
+}
+
+/// Outputs of module calls in the order they returned, inner calls first.
+std::vector<Item> items_of_trace(const Side& side) {
+  std::vector<Item> items;
+  const auto weights = module_weights(side);
+  const auto& trace = *side.trace;
+  const auto last_reader = last_readers(trace);
   std::vector<std::uint32_t> calls(trace.module_calls.module.size());
   for (std::uint32_t call = 0; call < calls.size(); ++call) calls[call] = call;
   std::ranges::sort(calls, [&](std::uint32_t a, std::uint32_t b) {
@@ -80,15 +126,47 @@ std::vector<Item> items_of(const Side& side) {
     return end_a != end_b ? end_a < end_b : a > b;
   });
   for (const auto call : calls) {
-    const auto op = trace.module_calls.output_op[call];
-    if (op < 0) continue;
     const auto module = row_of(trace.module_calls.module[call]);
     const auto type = hash_text(trace.strings[trace.modules.class_name[module]]);
-    items.push_back({static_cast<std::uint32_t>(op), call == 0 ? 0 : side.call_place[call], 0,
-                     hash_mix(type, side.shape[row_of(op)]),
-                     weights_at(weights, trace.strings[trace.modules.address[module]])});
+    const auto own = weights_at(weights, trace.strings[trace.modules.address[module]]);
+    if (call == 0) {
+      add_root_items(side, type, own, items);
+      continue;
+    }
+    const auto op = trace.module_calls.output_op[call];
+    if (op < 0) continue;
+    Item item{static_cast<std::uint32_t>(op),
+              side.call_place[call],
+              0,
+              hash_mix(type, side.shape[row_of(op)]),
+              own,
+              static_cast<std::int32_t>(call),
+              {}};
+    const auto end = trace.module_calls.end_op[call];
+    for (auto row = trace.module_calls.first_op[call]; row < end; ++row) {
+      const bool leaves = last_reader[row_of(row)] < 0 || last_reader[row_of(row)] >= end;
+      if (leaves && row != op && side.kind[row_of(row)] == OpKind::kOperation) {
+        item.others.push_back(static_cast<std::uint32_t>(row));
+      }
+    }
+    items.push_back(std::move(item));
   }
   return items;
+}
+
+std::vector<Item> items_of(const Side& side) { return side.dump ? items_of_dump(side) : items_of_trace(side); }
+
+/// Element type, sizes and digest of a value; empty where it is not kept whole, or so plain that equality says nothing.
+std::string content_of(const Side& side, std::size_t row) {
+  const auto value = value_of(side, row);
+  if (value.evidence != Evidence::kFull || value.tensor->kind() != TensorKind::kStrided) return {};
+  const auto tensor = to_contiguous(value.tensor->to_host().at(0).tensor);
+  constexpr std::int64_t kFewest = 8;
+  if (tensor.numel() < kFewest) return {};
+  const auto item = item_bytes(tensor.dtype);
+  const auto bytes = tensor.storage.subspan(static_cast<std::size_t>(tensor.offset) * item, tensor.nbytes());
+  if (std::ranges::equal(bytes.first(bytes.size() - item), bytes.subspan(item))) return {};  // one value throughout
+  return digest_hex(bytes);
 }
 
 class DumpAligner {
@@ -97,14 +175,18 @@ class DumpAligner {
       : pairs_(reference, subject), ours_(items_of(reference)), theirs_(items_of(subject)) {
     our_partner_.assign(ours_.size(), -1);
     their_partner_.assign(theirs_.size(), -1);
+    const auto* trace = reference.trace ? reference.trace : subject.trace;
+    if (trace) pairs_.result.call_of.assign(trace->num_ops(), -1);
   }
 
-  Alignment run() {
+  Alignment run(bool values) {
     match_roles(pairs_);
     match([](const Item& item) { return hash_mix(item.place, item.path) | 1; }, MatchBasis::kSiteKey);
     match([](const Item& item) { return item.weights == 0 ? 0 : hash_mix(item.weights, item.path) | 1; },
           MatchBasis::kParameters);
     match_in_order();
+    match_others();
+    if (values) match_values();
     match_labels();
     return std::move(pairs_.result);
   }
@@ -113,7 +195,36 @@ class DumpAligner {
   void add(std::size_t i, std::size_t j, MatchBasis basis) {
     our_partner_[i] = static_cast<std::int32_t>(j);
     their_partner_[j] = static_cast<std::int32_t>(i);
-    if (pairs_.result.subject_of[ours_[i].row] < 0) pairs_.add(ours_[i].row, theirs_[j].row, basis);
+    add_rows(ours_[i].row, theirs_[j].row, basis, std::max(ours_[i].call, theirs_[j].call));
+  }
+
+  /// Several entries of a dump may be one value of a Trace: what the model and its last module return.
+  void add_rows(std::uint32_t ours, std::uint32_t theirs, MatchBasis basis, std::int32_t call) {
+    auto& result = pairs_.result;
+    if (result.subject_of[ours] >= 0) {
+      if (result.reference_of[theirs] < 0) result.reference_of[theirs] = static_cast<std::int32_t>(ours);
+      return;
+    }
+    pairs_.add(ours, theirs, basis);
+    if (call >= 0) result.call_of[pairs_.reference.trace ? ours : theirs] = call;
+  }
+
+  /// Further values of matched calls, by sizes in order where both sides have as many of them. A value of a Trace is
+  /// one that a call may have returned if it is read outside of it, or nowhere.
+  void match_others() {
+    for (std::size_t i = 0; i < ours_.size(); ++i) {
+      if (our_partner_[i] < 0) continue;
+      const auto& theirs = theirs_[row_of(our_partner_[i])];
+      std::map<std::uint64_t, std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> groups;
+      for (const auto row : ours_[i].others) groups[pairs_.reference.shape[row]].first.push_back(row);
+      for (const auto row : theirs.others) groups[pairs_.subject.shape[row]].second.push_back(row);
+      for (const auto& [shape, group] : groups) {
+        if (group.first.size() != group.second.size()) continue;
+        for (std::size_t k = 0; k < group.first.size(); ++k) {
+          add_rows(group.first[k], group.second[k], MatchBasis::kModule, std::max(ours_[i].call, theirs.call));
+        }
+      }
+    }
   }
 
   /// Items of equal key, k-th with k-th, where both sides have as many.
@@ -152,16 +263,42 @@ class DumpAligner {
     std::vector<std::uint64_t> our_tokens;
     std::vector<std::uint64_t> their_tokens;
     for (; i < i_end; ++i) {
-      if (our_partner_[i] >= 0) continue;
+      if (our_partner_[i] >= 0 || ours_[i].kind == 0) continue;
       ours.push_back(i);
       our_tokens.push_back(ours_[i].kind);
     }
     for (; j < j_end; ++j) {
-      if (their_partner_[j] >= 0) continue;
+      if (their_partner_[j] >= 0 || theirs_[j].kind == 0) continue;
       theirs.push_back(j);
       their_tokens.push_back(theirs_[j].kind);
     }
     for (const auto& [a, b] : align_sequences(our_tokens, their_tokens)) add(ours[a], theirs[b], MatchBasis::kSequence);
+  }
+
+  /// Entries without a partner, taps above all: the first operation of an equal value.
+  void match_values() {
+    const bool dump_first = pairs_.reference.dump != nullptr;
+    const auto& dump_side = dump_first ? pairs_.reference : pairs_.subject;
+    const auto& trace_side = dump_first ? pairs_.subject : pairs_.reference;
+    if (!trace_side.trace) return;
+    const auto& of_entry = dump_first ? pairs_.result.subject_of : pairs_.result.reference_of;
+    const auto& of_op = dump_first ? pairs_.result.reference_of : pairs_.result.subject_of;
+    std::map<std::pair<std::uint64_t, DType>, std::map<std::string, std::uint32_t>> sought;
+    for (std::uint32_t row = 0; row < dump_side.size(); ++row) {
+      if (dump_side.kind[row] != OpKind::kOperation || of_entry[row] >= 0) continue;
+      auto content = content_of(dump_side, row);
+      if (content.empty()) continue;
+      sought[{dump_side.shape[row], dtype_of(dump_side, row)}].emplace(std::move(content), row);
+    }
+    for (std::uint32_t op = 0; op < trace_side.size() && !sought.empty(); ++op) {
+      if (trace_side.kind[op] != OpKind::kOperation || of_op[op] >= 0) continue;
+      const auto group = sought.find({trace_side.shape[op], dtype_of(trace_side, op)});
+      if (group == sought.end()) continue;
+      const auto found = group->second.find(content_of(trace_side, op));
+      if (found == group->second.end()) continue;
+      pairs_.add(dump_first ? found->second : op, dump_first ? op : found->second, MatchBasis::kContent);
+      group->second.erase(found);
+    }
   }
 
   /// Entries that are named as an Op is: taps, tensors of a file.
@@ -192,8 +329,8 @@ class DumpAligner {
 
 }  // namespace
 
-Alignment align_with_dump(const Side& reference, const Side& subject, const AlignOptions&) {
-  return DumpAligner(reference, subject).run();
+Alignment align_with_dump(const Side& reference, const Side& subject, const AlignOptions& options) {
+  return DumpAligner(reference, subject).run(options.values);
 }
 
 }  // namespace tl

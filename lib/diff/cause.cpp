@@ -67,8 +67,8 @@ bool is_counted(const DiffSite& site) { return unit_roundoff(site.subject.dtype)
 /// Ops that only one side has are looked through; what was found so far of one row.
 struct Reach {
   std::vector<std::int64_t> sites;
-  std::int64_t unmatched = 0;
-  bool unknown = false;  ///< an input without a partner or without a value stands behind it
+  bool indirect = false;  ///< ops without a partner stand between
+  bool unknown = false;   ///< an input without a partner or without a value stands behind it
 };
 
 void drop_repeated(std::vector<std::int64_t>& sites) {
@@ -98,7 +98,7 @@ class CauseFinder {
         const auto depth = std::max<std::int64_t>(1, trace.ops.max_distance_from_input[op]);
         settle(site, reach, depth, layer_type(trace, OpId{static_cast<std::uint32_t>(op)}));
       } else {
-        reach.unmatched += graph.kind[op] == OpKind::kOperation;
+        reach.indirect = reach.indirect || graph.kind[op] == OpKind::kOperation;
       }
       if (has_value) continue;
       reach.unknown = reach.unknown || graph.kind[op] == OpKind::kInput || reach.sites.size() > kMostInputs;
@@ -108,12 +108,21 @@ class CauseFinder {
     keep_what_explains();
   }
 
+  /// Without edges every site may read all that come before it: the one with the greatest error stands for them. Below
+  /// the first source nothing can be told from what only carries its error.
   void walk_in_order() {
     Reach before;
     std::int64_t depth = 0;
-    for (std::size_t site = 0; site < sites_.size(); ++site) {
-      settle(static_cast<std::int64_t>(site), before, ++depth, "");
-      if (sites_[site].evidence != Evidence::kShape) before.sites = {static_cast<std::int64_t>(site)};
+    bool found = false;
+    for (std::size_t row = 0; row < sites_.size(); ++row) {
+      auto& site = sites_[row];
+      settle(static_cast<std::int64_t>(row), before, ++depth, "");
+      if (site.site_class == SiteClass::kSource && found) site.site_class = SiteClass::kInherited;
+      found = found || site.site_class == SiteClass::kSource;
+      if (site.evidence == Evidence::kShape && site.error == 0) continue;
+      if (before.sites.empty() || site.error >= sites_[row_of(before.sites[0])].error) {
+        before.sites = {static_cast<std::int64_t>(row)};
+      }
     }
     keep_what_explains();
   }
@@ -131,7 +140,7 @@ class CauseFinder {
       } else {
         const auto& behind = through[parent].sites;
         reach.sites.insert(reach.sites.end(), behind.begin(), behind.end());
-        reach.unmatched += through[parent].unmatched;
+        reach.indirect = reach.indirect || through[parent].indirect;
         reach.unknown = reach.unknown || through[parent].unknown;
       }
     }
@@ -142,7 +151,6 @@ class CauseFinder {
   void settle(std::int64_t row, const Reach& reach, std::int64_t depth, std::string_view type) {
     auto& site = sites_[row_of(row)];
     site.inputs = reach.sites;
-    site.unmatched_inputs = reach.unmatched;
     const auto mine = unit_roundoff(site.reference.dtype);
     const auto other = unit_roundoff(site.subject.dtype);
     auto& roundoff = roundoff_[row_of(row)];
@@ -174,7 +182,8 @@ class CauseFinder {
   }
 
   SiteClass classify(const DiffSite& site, const Reach& reach, std::string_view type) const {
-    if (site.error > explained(site, type) + site.noise_floor || (site.error > 0 && site.input_error == 0)) {
+    if (site.error > explained(site, type, reach.indirect) + site.noise_floor ||
+        (site.error > 0 && site.input_error == 0)) {
       return reach.unknown ? SiteClass::kUndetermined : SiteClass::kSource;
     }
     return has_origin(site) ? SiteClass::kInherited : SiteClass::kDrift;
@@ -195,7 +204,7 @@ class CauseFinder {
   }
 
   /// The error that what it read may have become.
-  double explained(const DiffSite& site, std::string_view type) const {
+  double explained(const DiffSite& site, std::string_view type, bool indirect) const {
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     double norm = 0;
     double relative = 0;
@@ -217,7 +226,7 @@ class CauseFinder {
     if (is_counted(site)) return relative > 0 ? (site.error <= kFlipShare ? kInfinite : kGain * relative) : 0;
     const auto kind = canonical_type(type);
     const bool bounded = std::ranges::find(kBounded, kind) != kBounded.end();
-    if (bounded && norm >= 0 && site.unmatched_inputs == 0 && site.scale > 0) return kBoundedGain * norm / site.scale;
+    if (bounded && norm >= 0 && !indirect && site.scale > 0) return kBoundedGain * norm / site.scale;
     if (centring_ && std::ranges::find(kCentring, kind) != kCentring.end())
       return kGain * relative * greatest_centring(site);
     return agree ? 0 : kGain * relative;

@@ -35,7 +35,7 @@ Judgement judge_by_floor(const DiffSite& site, std::int64_t depth);
 /// ‖x‖ / ‖x - mean(x)‖ of a compared value, at least 1: what taking its mean off multiplies a relative error with.
 using CentringGain = std::function<double(const DiffSite& site)>;
 
-/// Fills noise_floor, tolerance, within, inputs, unmatched_inputs, class, input_error and amplification of every site.
+/// Fills noise_floor, tolerance, within, inputs, class, input_error and amplification of every site.
 /// `site_of` gives the row of `sites` for a row of `graph`, -1 for none; sites stand in the order of the graph.
 ///
 /// A source differs by more than rounding and by more than what it read explains. That is: for operations that cannot
@@ -47,7 +47,8 @@ using CentringGain = std::function<double(const DiffSite& site)>;
 void find_causes(const Side& graph, const std::vector<std::int64_t>& site_of, bool coarser_roundoff, const Judge& judge,
                  std::vector<DiffSite>& sites, const CentringGain& centring = {});
 
-/// The same where no side has dataflow: each site reads the one before it.
+/// The same where no side has dataflow: each site may read all before it, of which the one with the greatest error is
+/// its input. There is one source at most; what is out of tolerance after it is inherited.
 void find_causes_in_order(bool coarser_roundoff, const Judge& judge, std::vector<DiffSite>& sites);
 
 }  // namespace tl

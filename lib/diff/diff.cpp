@@ -9,6 +9,7 @@
 #include "diff/changes.h"
 #include "diff/coverage.h"
 #include "diff/growth.h"
+#include "diff/interval.h"
 #include "diff/preconditions.h"
 #include "diff/verdict.h"
 
@@ -20,6 +21,12 @@ std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value);
 /// A buffer as it was before the model wrote to it: state of the operation that reads it, not a step of the run.
 bool is_state(const Side& side, std::size_t row) {
   return side.trace && side.kind[row] == OpKind::kBuffer && !(side.trace->ops.flags[row] & kOpBufferWrite);
+}
+
+std::string shape_text(const std::vector<std::int64_t>& sizes) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i ? "," : "") + std::to_string(sizes[i]);
+  return text + "]";
 }
 
 class Comparer {
@@ -54,6 +61,7 @@ class Comparer {
     report_.growth = growth_of(graph(), site_of_, report_.sites);
     add_notes();
     reach_verdict(reference_, subject_, options_, report_);
+    add_interval_causes();
     return {std::move(report_), std::move(alignment_)};
   }
 
@@ -64,15 +72,29 @@ class Comparer {
     for (const auto* side : {&reference_, &subject_}) {
       if (std::ranges::count(side->kind, OpKind::kOperation) > 0) continue;
       const auto& name = side == &reference_ ? options_.reference_name : options_.subject_name;
+      if (side->dump) {
+        throw Error(ErrorCode::kEmptyRecording, name + ": holds no tensor, so there is nothing to compare",
+                    "record it again, or name the file with the tensors");
+      }
       throw Error(ErrorCode::kEmptyRecording,
                   name + ": the recording holds no operation, so there is nothing to compare",
                   "record the model again and look at it with torchlens show");
     }
   }
 
+  /// Every model returns something: that of a dump with other entries tells no model from another.
+  static bool says_nothing(const Side& side, std::size_t row) {
+    if (!side.dump) return false;
+    const auto is_root = [](const DumpEntry& entry) { return entry.name.empty() || entry.name == "self"; };
+    return is_root(side.dump->entries[row - side.dump->inputs.size()]) &&
+           !std::ranges::all_of(side.dump->entries, is_root);
+  }
+
   void check_shared() const {
     for (std::size_t r = 0; r < reference_.size(); ++r) {
-      if (reference_.kind[r] == OpKind::kOperation && alignment_.subject_of[r] >= 0) return;
+      const auto s = alignment_.subject_of[r];
+      if (reference_.kind[r] != OpKind::kOperation || s < 0) continue;
+      if (!says_nothing(reference_, r) && !says_nothing(subject_, row_of(s))) return;
     }
     const auto count = [](const Side& side) {
       return std::to_string(std::ranges::count(side.kind, OpKind::kOperation));
@@ -124,10 +146,13 @@ class Comparer {
       if (reference_.trace && subject_.trace) {
         site.arguments = argument_differences(*reference_.trace, OpId{static_cast<std::uint32_t>(r)}, *subject_.trace,
                                               OpId{static_cast<std::uint32_t>(s)});
+      } else {
+        site.arguments = form_differences(site);
       }
       site_of_[row] = static_cast<std::int64_t>(report_.sites.size());
       report_.sites.push_back(std::move(site));
     }
+    say_precision_once();
   }
 
   /// Says of parameters that differ as arguments how they do. An argument is told by the address that its text begins
@@ -143,6 +168,40 @@ class Comparer {
         if (found == by_address.end() || found->second->relation == WeightRelation::kOther) continue;
         argument.subject += " (" + found->second->text + ")";
       }
+    }
+  }
+
+  /// Of a pair with an entry of a dump: element type and sizes, where both state them.
+  static std::vector<ArgumentDifference> form_differences(const DiffSite& site) {
+    std::vector<ArgumentDifference> differences;
+    const auto& [ours, theirs] = std::pair(site.reference, site.subject);
+    if (ours.dtype != theirs.dtype && ours.dtype != DType::kNone && theirs.dtype != DType::kNone) {
+      differences.push_back({"dtype", std::string(short_name(ours.dtype)), std::string(short_name(theirs.dtype))});
+    }
+    if (ours.sizes != theirs.sizes && !ours.sizes.empty() && !theirs.sizes.empty()) {
+      differences.push_back({"shape", shape_text(ours.sizes), shape_text(theirs.sizes)});
+    }
+    return differences;
+  }
+
+  static bool is_mixed(const DiffSite& site) {
+    return is_floating(site.reference.dtype) && is_floating(site.subject.dtype) &&
+           site.reference.dtype != site.subject.dtype;
+  }
+
+  /// Where most values of a dump are of another floating type than those of the other side, that is a fact of the runs
+  /// and no difference of single sites.
+  void say_precision_once() {
+    if (reference_.trace && subject_.trace) return;
+    const auto mixed = std::ranges::count_if(report_.sites, is_mixed);
+    other_precision_ = mixed * 2 > static_cast<std::ptrdiff_t>(report_.sites.size());
+    if (!other_precision_) return;
+    const auto first = *std::ranges::find_if(report_.sites, is_mixed);
+    report_.notes.push_back("values are " + std::string(short_name(first.reference.dtype)) + " in reference, " +
+                            std::string(short_name(first.subject.dtype)) +
+                            " in subject: what rounding explains goes by the coarser");
+    for (auto& site : report_.sites) {
+      std::erase_if(site.arguments, [](const ArgumentDifference& argument) { return argument.name == "dtype"; });
     }
   }
 
@@ -232,7 +291,7 @@ class Comparer {
   }
 
   void judge() {
-    const bool coarser = report_.reference.dtype != report_.subject.dtype;
+    const bool coarser = other_precision_ || report_.reference.dtype != report_.subject.dtype;
     const Judge by_tolerances = [&](const DiffSite& site, std::int64_t depth) {
       auto judgement = judge_by_floor(site, depth);
       const auto said = options_.tolerances ? options_.tolerances->judge(site) : std::nullopt;
@@ -241,6 +300,8 @@ class Comparer {
     const CentringGain centring = [&](const DiffSite& site) { return centring_gain(site); };
     if (graph().trace) {
       find_causes(graph(), site_of_, coarser, by_tolerances, report_.sites, centring);
+      count_unmatched_inputs(graph(), site_of_, report_.sites);
+      if (reference_.dump || subject_.dump) find_intervals(graph(), site_of_, alignment_.call_of, report_.sites);
     } else {
       find_causes_in_order(coarser, by_tolerances, report_.sites);
     }
@@ -261,6 +322,14 @@ class Comparer {
     const auto stats = compute_stats(value.tensor->to_host().at(0).tensor);
     const auto gain = stats.sum_sq_dev > 0 ? std::sqrt(stats.sum_sq / stats.sum_sq_dev) : 1;
     return std::isfinite(gain) ? std::max(1.0, gain) : 1;
+  }
+
+  void add_interval_causes() {
+    for (const auto row : report_.sources) {
+      auto& site = report_.sites[row_of(row)];
+      const auto where = interval_cause(site);
+      if (!where.empty()) site.cause = where + (site.cause.empty() ? "" : "; ") + site.cause;
+    }
   }
 
   void add_notes() {
@@ -292,6 +361,7 @@ class Comparer {
   Alignment alignment_;
   DiffReport report_;
   std::vector<std::int64_t> site_of_;
+  bool other_precision_ = false;  ///< most values of a dump are of another floating type
 };
 
 }  // namespace

@@ -104,9 +104,13 @@ struct DiffSite {
   double input_floor = 0;             ///< noise floor of that site
   double amplification = 0;           ///< error / input_error; 0 where nothing was handed in
   std::vector<std::int64_t> inputs;   ///< rows of DiffReport::sites that it reads, through unmatched ops
-  std::int64_t unmatched_inputs = 0;  ///< ops between it and those that only one side has
+  std::int64_t unmatched_inputs = 0;  ///< of a site out of tolerance: ops between it and those that only one side has
   bool explains = false;              ///< a source that passes or was left out, but what it leads to fails
-  std::string cause;                  ///< of a source: what is known to differ there, in words; empty if nothing is
+  /// Of a source against a dump: operations that may be the source too, as no value of the dump stands between them and
+  /// the site; in order. Empty where the site itself is the source.
+  std::vector<SiteRef> between;
+  std::string interval;  ///< of such a source its name: between a.q, a.k, a.v and a.o
+  std::string cause;     ///< of a source: what is known to differ there, in words; empty if nothing is
 
   bool selected = true;      ///< false: --only left it out; it cannot fail the verdict
   std::int64_t samples = 1;  ///< inputs this row was compared on

@@ -133,6 +133,10 @@ Json site_json(const DiffSite& site, std::size_t row) {
   if (!site.worst_reference.empty() || !site.worst_subject.empty()) {
     json["worst"] = {{"at", site.worst_at}, {"reference", site.worst_reference}, {"subject", site.worst_subject}};
   }
+  if (!site.between.empty()) {
+    json["between"] = Json::array();
+    for (const auto& ref : site.between) json["between"].push_back(ref_json(ref));
+  }
   if (site.samples > 1) {
     json["samples"] = {{"count", site.samples},
                        {"mean_error", number(site.mean_error)},

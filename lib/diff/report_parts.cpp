@@ -44,6 +44,7 @@ std::string counted(std::int64_t count, const std::string& noun) {
 }
 
 std::string name_of(const DiffSite& site) {
+  if (!site.interval.empty()) return site.interval;
   const SiteRef& ref = site.subject.module.empty() ? site.reference : site.subject;
   if (!ref.module.empty()) return ref.module;
   return site.subject.label.empty() ? site.reference.label : site.subject.label;
@@ -53,7 +54,12 @@ std::string label_of(const DiffSite& site) { return either(site.reference.label,
 
 std::string value_of(const DiffSite& site) { return either(typed(site.reference), typed(site.subject)); }
 
-const SiteRef& located(const DiffSite& site) { return site.subject.file.empty() ? site.reference : site.subject; }
+const SiteRef& located(const DiffSite& site) {
+  for (const auto& ref : site.between) {
+    if (!ref.file.empty()) return ref;
+  }
+  return site.subject.file.empty() ? site.reference : site.subject;
+}
 
 std::string place_of(const DiffSite& site) {
   const SiteRef& ref = located(site);

@@ -214,6 +214,7 @@ std::string number_text(double value) {
 }
 
 std::string site_name(const DiffSite& site) {
+  if (!site.interval.empty()) return site.interval;
   const auto& ref = site.subject.module.empty() ? site.reference : site.subject;
   return ref.module.empty() ? ref.label : ref.module;
 }

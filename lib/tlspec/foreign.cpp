@@ -30,6 +30,7 @@ struct Probe {
   ReferenceFormat format = ReferenceFormat::kNone;
   fs::path path;  ///< what the reader is to be given
   std::shared_ptr<const MappedFile> file = nullptr;
+  std::unique_ptr<const std::string> text = nullptr;  ///< what the JSON was read from, where it is not the file
   std::unique_ptr<JsonTape> json = nullptr;
 };
 
@@ -38,8 +39,12 @@ bool has_string(JsonRef object, std::string_view key, std::string_view value) {
   return found && found.is_string() && found.string() == value;
 }
 
-std::unique_ptr<JsonTape> parse(const MappedFile& file) {
-  return std::make_unique<JsonTape>(text_of(file), file.path().string(), kForeignJsonLimits);
+void parse(Probe& probe) {
+  if (auto words = with_json_words(text_of(*probe.file)); !words.empty()) {
+    probe.text = std::make_unique<const std::string>(std::move(words));
+  }
+  const std::string_view text = probe.text ? std::string_view(*probe.text) : text_of(*probe.file);
+  probe.json = std::make_unique<JsonTape>(text, probe.file->path().string(), kForeignJsonLimits);
 }
 
 ReferenceFormat format_of_manifest(JsonRef root) {
@@ -65,17 +70,29 @@ ReferenceFormat format_of_files(const fs::path& directory) {
   return torch_files ? ReferenceFormat::kTorchFiles : ReferenceFormat::kNone;
 }
 
+/// A recording of torchlens whose manifest is gone is no directory of tensors: its tables are tensors too.
+void refuse_without_manifest(const fs::path& directory) {
+  std::error_code error;
+  for (const auto& name : {std::string(kColumnsFile), shard_name(0)}) {
+    if (!fs::exists(fs::symlink_status(directory / name, error))) continue;
+    throw Error(ErrorCode::kFileDamaged,
+                directory.string() + ": holds " + name + " of a recording, but " + kManifestFile + " is missing",
+                "record the model again");
+  }
+}
+
 Probe probe_directory(const fs::path& directory) {
   Probe probe;
   probe.path = directory;
   const auto manifest = directory / kManifestFile;
   std::error_code error;
   if (!fs::exists(fs::symlink_status(manifest, error))) {
+    refuse_without_manifest(directory);
     probe.format = format_of_files(directory);
     return probe;
   }
   probe.file = MappedFile::open(file_within(directory, kManifestFile));
-  probe.json = parse(*probe.file);
+  parse(probe);
   probe.format = format_of_manifest(probe.json->root());
   return probe;
 }
@@ -143,7 +160,7 @@ Probe probe_file(const fs::path& path) {
     probe.format = ReferenceFormat::kStatisticsLines;
     return probe;
   }
-  probe.json = parse(*probe.file);
+  parse(probe);
   probe.format = format_of_json(probe.json->root());
   if (probe.format == ReferenceFormat::kTrtexecTensors) probe.path = path.has_parent_path() ? path.parent_path() : ".";
   return probe;

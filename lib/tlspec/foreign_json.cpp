@@ -19,6 +19,36 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
+std::string with_json_words(std::string_view text) {
+  if (text.find("nan") == std::string_view::npos && text.find("inf") == std::string_view::npos) return {};
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  std::string result;
+  std::size_t done = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (in_string) {
+      if (text[at] == '\\')
+        ++at;
+      else if (text[at] == '"')
+        in_string = false;
+      continue;
+    }
+    in_string = text[at] == '"';
+    const auto word = text.substr(at, 3);
+    if ((word != "nan" && word != "inf") || (at > 0 && is_word(text[at - 1]))) continue;
+    if (at + 3 < text.size() && is_word(text[at + 3])) continue;
+    const bool minus_nan = word == "nan" && at > 0 && text[at - 1] == '-';
+    result.append(text.substr(done, at - done - (minus_nan ? 1 : 0)));
+    result.append(word == "nan" ? "NaN" : "Infinity");
+    at += 2;
+    done = at + 1;
+  }
+  if (done != 0) result.append(text.substr(done));
+  return result;
+}
+
 std::optional<double> number_of(JsonRef value) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

@@ -56,6 +56,10 @@ class ForeignObject {
   std::string_view what_;
 };
 
+/// The text with the words nan, -nan, inf and -inf, which C++ streams print and JSON has not, as NaN, Infinity and
+/// -Infinity; what stands in strings is left alone. Empty if there is no such word.
+std::string with_json_words(std::string_view text);
+
 /// A number of a JSON text, or the word for one that is not finite, as runtimes print them.
 std::optional<double> number_of(JsonRef value);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <unordered_set>
 
 #include "archive/zip_directory.h"
@@ -58,9 +59,12 @@ class TensorFilesReader {
       dump_.kind = "file of tensors";
       read_file(path_, path_.stem().string());
     }
+    if (dump_.entries.empty() && refused_) throw Error(*refused_);
     left_out_.append_to(dump_.notes);
     if (from_safetensors_) {
-      dump_.notes.emplace_back("a safetensors file does not keep the order in which its tensors were made");
+      dump_.notes.emplace_back(
+          "a safetensors file does not keep the order in which its tensors were made: the order of their names is "
+          "taken");
     }
     return std::move(dump_);
   }
@@ -76,7 +80,11 @@ class TensorFilesReader {
     } else {
       from_safetensors_ = true;
       const auto tensors = SafetensorsFile::from_bytes(mapped->bytes(), mapped, file.string());
-      for (const auto& entry : tensors.entries()) add(entry.name, tensors.tensor(entry));
+      std::vector<const SafetensorsEntry*> entries;
+      for (const auto& entry : tensors.entries()) entries.push_back(&entry);
+      std::ranges::stable_sort(entries, natural_less,
+                               [](const auto* entry) -> std::string_view { return entry->name; });
+      for (const auto* entry : entries) add(entry->name, tensors.tensor(*entry));
     }
   }
 
@@ -109,6 +117,7 @@ class TensorFilesReader {
     } catch (const Error& error) {
       if (error.code != ErrorCode::kUnsupportedKind) throw;
       left_out_.add(error.message);
+      if (!refused_) refused_ = error;
     }
   }
 
@@ -129,6 +138,7 @@ class TensorFilesReader {
   Dump dump_;
   std::unordered_set<std::string> keys_;
   bool from_safetensors_ = false;
+  std::optional<Error> refused_;  ///< why the first array that was left out was
   ForeignNotes left_out_{"files or arrays were left out"};
 };
 

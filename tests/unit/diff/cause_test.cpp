@@ -235,6 +235,192 @@ TEST(Cause, RenamedEntriesOfADumpAreFoundByWeightsAndOrder) {
   EXPECT_EQ(report.sites[1].basis, MatchBasis::kSequence);
 }
 
+TEST(Cause, WithoutDataflowTheFirstIsTheSourceAndLaterOnesAreNot) {
+  // b is wrong; c and d are wrong by more than 32 times its error: they may stand below it, so they are not blamed.
+  Dump reference;
+  reference.entries = {entry("a", {1, 2}), entry("b", {1, 2}), entry("c", {1, 2}), entry("d", {1, 2}),
+                       entry("e", {1, 2})};
+  auto subject = reference;
+  subject.entries[1] = entry("b", {1, 2.01F});
+  subject.entries[2] = entry("c", {1, 7});
+  subject.entries[3] = entry("d", {9, 7});
+  const auto report = compare_recordings(make_side(reference), make_side(subject), {}).report;
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "source", "inherited", "inherited", "agrees"));
+  EXPECT_EQ(report.sources, std::vector<std::int64_t>{1});
+}
+
+/// x → k-fold doubling through pairs of unmatched ops, each read twice by the next → out.
+Trace diamonds(int count, const std::string& op) {
+  std::string text =
+      "module self\ncontext c0 module=self\ninstruction lin func_name=linear layer_type=linear\n"
+      "instruction mid func_name=" +
+      op + " layer_type=" + op + "\ncall self:1 first_op=x end_op=end\n";
+  std::string ops = "op x input out=f32[2] address=input.x\nop s lin out=f32[2] parents=x@0\n";
+  std::string before = "s";
+  for (int i = 0; i < count; ++i) {
+    const auto name = "m" + std::to_string(i);
+    ops += "op " + name + " mid out=f32[2] parents=" + before + "@0," + before + "@1\n";
+    before = name;
+  }
+  ops += "op y output out=f32[2] parents=" + before + "@0 address=output\n";
+  auto capture = test::capture_from_text("trace 1\n" + text + ops);
+  for (auto& event : capture.events) event.payload = PayloadId::kNone;
+  std::vector<HostTensor> tensors = {test::floats({1, 2}), test::floats({3, 4}),
+                                     test::floats({5, op == "add" ? 6.0F : 7.0F})};
+  capture.events[0].payload = 0;
+  capture.events[1].payload = 1;
+  capture.events.back().payload = 2;
+  capture.payloads = std::make_shared<test::Tensors>(std::move(tensors));
+  return run_pipeline(std::move(capture));
+}
+
+TEST(Cause, OpsInBetweenCountOnceHoweverManyPathsLeadThroughThem) {
+  // 80 ops that each read the one before twice: 2^80 paths.
+  const auto report = test::diff_of(diamonds(80, "add"), diamonds(80, "sub"));
+  ASSERT_EQ(report.sources.size(), 1U);
+  EXPECT_EQ(report.sites[static_cast<std::size_t>(report.sources[0])].unmatched_inputs, 80);
+}
+
+/// q → scale → o, where only q and o are modules.
+constexpr const char* kFunctional =
+    "module self\nmodule q class_name=Linear parent=self\nmodule o class_name=Linear parent=self\n"
+    "context c0 module=self\ncontext c1 module=q\ncontext c2 module=o\n"
+    "instruction lin func_name=linear layer_type=linear\ninstruction mul func_name=mul layer_type=mul\n"
+    "instruction view func_name=view layer_type=view\n"
+    "call self:1 first_op=a end_op=end\ncall q:1 parent_call=self:1 first_op=b end_op=c output_op=b\n"
+    "call o:1 parent_call=self:1 first_op=e end_op=f output_op=e\n"
+    "op a input out=f32[8] address=input.x\nop b lin out=f32[8] parents=a@0 call=q:1 context=c1\n"
+    "op c mul out=f32[8] parents=b@0 context=c0\nop d view out=f32[8] parents=c@0 context=c0\n"
+    "op e lin out=f32[8] parents=d@0 call=o:1 context=c2\nop f output out=f32[8] parents=e@0 address=output\n";
+
+std::vector<float> ramp(float scale) {
+  std::vector<float> values;
+  for (int i = 1; i <= 8; ++i) values.push_back(scale * static_cast<float>(i));
+  return values;
+}
+
+Trace functional(float scaled, float out) {
+  std::vector<HostTensor> tensors;
+  for (const float scale : {1.0F, 2.0F, scaled, scaled, out}) tensors.push_back(test::floats(ramp(scale)));
+  return test::trace_of(kFunctional, std::move(tensors));
+}
+
+TEST(Cause, WhatStandsBetweenTwoModulesOfADumpIsNotTheNextModule) {
+  Dump dump;
+  dump.inputs = {entry("x", ramp(1))};
+  dump.entries = {entry("q", ramp(2)), entry("o", ramp(5))};
+  dump.outputs = {entry("output", ramp(5))};
+  const auto bad = functional(4, 7);
+  const auto report = compare_recordings(make_side(dump), make_side(bad), {}).report;
+  ASSERT_EQ(report.sources.size(), 1U);
+  const auto& source = report.sites[static_cast<std::size_t>(report.sources[0])];
+  EXPECT_EQ(source.interval, "between q and o");
+  EXPECT_THAT(test::labels_of(source.between), testing::ElementsAre("mul_1_2"));  // the view changes no value
+  EXPECT_EQ(source.cause, "computed in between: mul_1_2");
+  EXPECT_THAT(report.verdict, testing::HasSubstr("between q and o"));
+}
+
+TEST(Cause, ATapIsFoundByItsValueAndEndsTheInterval) {
+  Dump dump;
+  dump.inputs = {entry("x", ramp(1))};
+  dump.entries = {entry("q", ramp(2)), entry("mid", ramp(3)), entry("o", ramp(5))};
+  dump.entries[1].is_tap = true;
+  dump.outputs = {entry("output", ramp(5))};
+  const auto bad = functional(3, 7);  // the value of the tap is right
+  const auto report = compare_recordings(make_side(dump), make_side(bad), {}).report;
+  EXPECT_EQ(report.coverage.matched, 3);
+  ASSERT_EQ(report.sources.size(), 1U);
+  const auto& source = report.sites[static_cast<std::size_t>(report.sources[0])];
+  EXPECT_TRUE(source.between.empty());
+  EXPECT_EQ(source.subject.module, "o");
+}
+
+TEST(Cause, ATapIsNotTheModuleOfItsName) {
+  Dump dump;
+  dump.entries = {entry("q", ramp(2)), entry("o", ramp(3))};
+  dump.entries[1].is_tap = true;
+  const auto trace = functional(3, 5);
+  const auto report = compare_recordings(make_side(dump), make_side(trace), {}).report;
+  EXPECT_FALSE(report.different);
+  EXPECT_EQ(report.coverage.compared, 2);
+}
+
+/// An LSTM whose states the model returns beside its last layer; the dump has every one under its path.
+TEST(Cause, AllValuesOfACallAreMatchedByTheirPaths) {
+  const std::string text =
+      "module self\nmodule l class_name=LSTM parent=self\nmodule h class_name=Linear parent=self\n"
+      "context c0 module=self\ncontext c1 module=l\ncontext c2 module=h\n"
+      "instruction lstm func_name=lstm layer_type=lstm\ninstruction lin func_name=linear layer_type=linear\n"
+      "call self:1 first_op=a end_op=end\ncall l:1 parent_call=self:1 first_op=b end_op=e output_op=b\n"
+      "call h:1 parent_call=self:1 first_op=e end_op=f output_op=e\n"
+      "op a input out=f32[8] address=input.x\nop b lstm out=f32[8] parents=a@0 call=l:1 context=c1\n"
+      "op c lstm out=f32[2] parents=a@0 call=l:1 context=c1\nop d lstm out=f32[2] parents=a@0 call=l:1 context=c1\n"
+      "op e lin out=f32[3] parents=b@0 call=h:1 context=c2\n"
+      "op f output out=f32[3] parents=e@0 address=output.logits\nop g output out=f32[2] parents=c@0 address=output.h\n"
+      "op i output out=f32[2] parents=d@0 address=output.c\n";
+  const auto trace = test::trace_of(text, {test::floats(ramp(1)), test::floats(ramp(2)), test::floats({1, 2}),
+                                           test::floats({3, 4}), test::floats({5, 6, 7})});
+  const auto at = [](const std::string& name, const std::string& path, const std::vector<float>& values) {
+    auto made = entry(name, values);
+    made.path = path;
+    return made;
+  };
+  Dump dump;
+  dump.inputs = {entry("x", ramp(1))};
+  dump.entries = {at("l", "0", ramp(2)),  at("l", "1.0", {1, 2}),          at("l", "1.1", {3, 4}),
+                  at("h", "", {5, 6, 7}), at("self", "logits", {5, 6, 7}), at("self", "h", {1, 2}),
+                  at("self", "c", {3, 4})};
+  dump.outputs = {entry("output.logits", {5, 6, 7}), entry("output.h", {1, 2}), entry("output.c", {3, 4})};
+  for (const bool dump_first : {true, false}) {
+    const auto report = dump_first ? compare_recordings(make_side(dump), make_side(trace), {}).report
+                                   : compare_recordings(make_side(trace), make_side(dump), {}).report;
+    EXPECT_FALSE(report.different) << report.verdict;
+    EXPECT_EQ(report.coverage.share(), 1) << dump_first;
+    EXPECT_TRUE(report.changes.empty());
+  }
+}
+
+TEST(Cause, DumpsOfOtherPrecisionAreJudgedByTheCoarser) {
+  Dump reference;
+  reference.entries = {entry("a", {1, 2}), entry("b", {3, 4})};
+  auto subject = reference;
+  const auto half = [](std::vector<std::uint16_t> bits) {
+    DumpEntry made;
+    made.dtype = DType::kF16;
+    made.sizes = {static_cast<std::int64_t>(bits.size())};
+    made.value = std::make_shared<test::Tensors::Ref>(test::tensor_of(DType::kF16, made.sizes, bits));
+    return made;
+  };
+  subject.entries = {half({0x3c00, 0x4000}), half({0x4201, 0x4400})};  // 1, 2; 3 + 2^-9, 4: one rounding step off
+  subject.entries[0].name = "a";
+  subject.entries[1].name = "b";
+  const auto report = compare_recordings(make_side(reference), make_side(subject), {}).report;
+  EXPECT_FALSE(report.different) << report.verdict;
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("f32 in reference, f16 in subject")));
+  EXPECT_TRUE(report.sites[0].arguments.empty());
+}
+
+TEST(Cause, WhatEveryModelReturnsDoesNotMakeTwoTheSame) {
+  Dump dump;
+  dump.entries = {entry("somewhere", ramp(9)), entry("self", {1, 2, 3})};
+  const auto trace = functional(3, 5);
+  try {
+    compare_recordings(make_side(trace), make_side(dump), {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::kNoSharedSites);
+  }
+}
+
+TEST(Cause, TensorsOfFilesAreNotPairedByOrder) {
+  Dump reference;
+  reference.entries = {entry("a", {1, 2}), entry("l3", {1, 2})};
+  auto subject = reference;
+  subject.entries[1].name = "zz";
+  const auto report = compare_recordings(make_side(reference), make_side(subject), {}).report;
+  EXPECT_EQ(report.coverage.matched, 1);
+}
+
 TEST(MergeSamples, KeepsMeanAndWorst) {
   const auto good = chain(kGood);
   const auto first = test::diff_of(good, good);

@@ -13,8 +13,11 @@
 #include "sample_trace.h"
 #include "support/temp_directory.h"
 #include "tensor/element.h"
+#include "tensor/safetensors_writer.h"
 #include "tlspec/foreign_base64.h"
 #include "tlspec/foreign_files.h"
+#include "tlspec/foreign_json.h"
+#include "tlspec/tensors_check.h"
 #include "tlspec/writer.h"
 
 namespace tl {
@@ -206,6 +209,17 @@ TEST(TensorFiles, ADirectoryInNaturalOrder) {
   EXPECT_THAT(all_notes(dump), HasSubstr("words"));
 }
 
+TEST(TensorFiles, SafetensorsInNaturalOrder) {  // as files of a directory; the header orders by type and name
+  const TempDirectory directory;
+  const auto path = directory / "a.safetensors";
+  SafetensorsWriter writer(path, SafetensorsWriter::header_space(3, 64));
+  for (const auto* name : {"blocks.10", "blocks.2", "blocks.1:2"}) {
+    writer.add(name, make_host_tensor(DType::kU8, {1}, std::vector<std::byte>(1)));
+  }
+  writer.finish();
+  EXPECT_THAT(names_of(read_reference(path).entries), ElementsAre("blocks.1:2", "blocks.2:1", "blocks.10:1"));
+}
+
 class InDirectory : public testing::Test {
  protected:
   fs::path write(const std::string& name, const std::string& text) const {
@@ -306,6 +320,21 @@ TEST_F(Trtexec, Output) {
   }
 }
 
+TEST_F(Trtexec, WordsOfCppStreamsAreNumbers) {
+  const auto path =
+      write("out.json", R"([{ "name" : "nan inf \" nan", "dimensions" : "6", "values" : [ nan, -nan, inf,-inf, 1e3
+, inf ] }])");
+  EXPECT_EQ(reference_format(path), ReferenceFormat::kTrtexecOutput);
+  const auto dump = read_reference(path);
+  EXPECT_EQ(dump.entries[0].name, "nan inf \" nan");
+  const auto values = values_of(dump.entries[0]);
+  EXPECT_TRUE(std::isnan(values[0]) && std::isnan(values[1]));
+  EXPECT_THAT((std::vector<double>(values.begin() + 2, values.end())),
+              ElementsAre(INFINITY, -INFINITY, 1000, INFINITY));
+  EXPECT_EQ(with_json_words(R"({"a": [1, "nan"]})"), "");
+  EXPECT_EQ(with_json_words("[nano, infinity, nan]"), "[nano, infinity, NaN]");
+}
+
 TEST_F(Trtexec, DebugTensors) {
   fs::create_directories(dir_ / "debug");
   fs::copy_file(references() / "tensors/tensor_1.npy", dir_.path() / "debug/0000_conv.npy");
@@ -330,6 +359,39 @@ TEST_F(Trtexec, DebugTensors) {
 }
 
 using Refusals = InDirectory;
+
+TEST_F(Refusals, ARecordingWithoutItsManifestIsDamaged) {
+  for (const auto* file : {"columns.safetensors", "tensors-00000.safetensors"}) {
+    const fs::path recording = dir_ / file;
+    fs::create_directories(recording);
+    fs::copy_file(references() / "nested.tlspec/tensors-00000.safetensors", recording / file);
+    const auto error = refusal([&] { reference_format(recording); });
+    EXPECT_EQ(error.code, ErrorCode::kFileDamaged);
+    EXPECT_THAT(error.message, HasSubstr("manifest.json is missing"));
+  }
+}
+
+TEST_F(Refusals, ArraysOfObjectsAreNamedAsTheReason) {  // numpy.save of an object array: a pickle behind the header
+  std::string header = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }";
+  header.resize(117, ' ');
+  header += '\n';
+  const auto path =
+      write("o.npy", std::string("\x93NUMPY\x01\x00", 8) + std::string("\x76\x00", 2) + header + "pickle");
+  EXPECT_EQ(refusal([&] { read_reference(path); }).code, ErrorCode::kUnsupportedKind);
+}
+
+TEST_F(Refusals, DamagedTensorsAreFoundByTheirChecksum) {
+  const auto recording = dir_ / "nested.tlspec";
+  fs::copy(references() / "nested.tlspec", recording, fs::copy_options::recursive);
+  check_tensors_files(recording, {});
+  std::fstream file(recording / "tensors-00000.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('\x7f');
+  file.close();
+  const auto error = refusal([&] { check_tensors_files(recording, {}); });
+  EXPECT_EQ(error.code, ErrorCode::kFileDamaged);
+  EXPECT_THAT(error.message, HasSubstr("tensors-00000.safetensors: has the checksum"));
+}
 
 TEST_F(Refusals, OtherFiles) {
   EXPECT_EQ(refusal([&] { read_reference(dir_ / "missing"); }).code, ErrorCode::kFileMissing);
