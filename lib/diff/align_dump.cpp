@@ -206,7 +206,7 @@ class DumpAligner {
       return;
     }
     pairs_.add(ours, theirs, basis);
-    if (call >= 0) result.call_of[pairs_.reference.trace ? ours : theirs] = call;
+    if (call > 0) result.call_of[pairs_.reference.trace ? ours : theirs] = call;
   }
 
   /// Further values of matched calls, by sizes in order where both sides have as many of them. A value of a Trace is
