@@ -24,7 +24,7 @@ ARROWS = {
     "replay": "select trace tensor",
     "validate": "replay ops trace tensor",
     "analysis": "select cost trace tensor",
-    "diff": "ops cost select trace tensor core",
+    "diff": "archive ops cost select trace tensor core",
     "tlspec": "archive trace tensor",
     "render": "trace",
     "serve": "render analysis tlspec trace core",

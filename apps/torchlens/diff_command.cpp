@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/output_file.h"
 #include "core/text.h"
+#include "diff/contents.h"
 #include "diff/diff.h"
 #include "diff/map_rules.h"
 #include "diff/reports.h"
@@ -86,9 +87,9 @@ DiffOptions options_of(const DiffCommandOptions& command) {
 }
 
 void check_options(const DiffCommandOptions& options, bool has_model) {
-  if (has_model && options.is_static) {
-    throw Error(ErrorCode::kUsage, "--static compares recordings; a model file has none yet",
-                "torchlens trace MODEL --level audit records one without values");
+  if (options.is_static && (!options.inputs.empty() || !options.randoms.empty())) {
+    throw Error(ErrorCode::kUsage, "--static runs nothing, so that --input and --random have no use",
+                "leave them out, or leave out --static");
   }
   if (!has_model && (!options.inputs.empty() || !options.randoms.empty())) {
     throw Error(ErrorCode::kUsage, "--input and --random are for model files; both sides are recordings",
@@ -111,6 +112,10 @@ class DiffRun {
     auto options = options_of(command_);
     const auto tolerances = tolerances_of(command_);
     options.tolerances = &tolerances;
+    if (command_.is_static && compares_contents(command_.reference, command_.subject)) {
+      report_ = compare_files(options);
+      return finish();
+    }
     const ScratchDirectory inputs_scratch;
     auto inputs = command_.inputs;
     if (reference_runs != subject_runs && inputs.empty() && command_.randoms.empty()) {
@@ -146,6 +151,19 @@ class DiffRun {
     code_ = record_model(command_, side, inputs, target, context_);
     if (code_ == 0) side = target.string();
     return code_ == 0;
+  }
+
+  /// Model files and files of weights as they are, without running anything.
+  DiffReport compare_files(const DiffOptions& options) {
+    for (const auto& [name, value] :
+         {std::pair("--only", &command_.only), std::pair("--write-map", &command_.write_map)}) {
+      if (value->empty()) continue;
+      throw Error(ErrorCode::kUsage,
+                  std::string(name) + " needs recordings on both sides; with --static a model file has none",
+                  "leave it out, or record the model with torchlens trace --level audit");
+    }
+    return compare_contents(load_contents(command_.reference, command_.threads),
+                            load_contents(command_.subject, command_.threads), options);
   }
 
   DiffReport compare(const std::string& reference, const std::string& subject, const DiffOptions& options) {
@@ -267,7 +285,9 @@ void add_run_options(CLI::App& app, DiffCommandOptions& options) {
 
 void add_match_options(CLI::App& app, DiffCommandOptions& options) {
   const std::string group = "What is compared";
-  app.add_flag("--static", options.is_static, "arguments, weights and structure only, no values")->group(group);
+  app.add_flag("--static", options.is_static,
+               "weights, arguments, structure as recordings and model files tell them; runs nothing")
+      ->group(group);
   app.add_option("--only", options.only, "judge these sites of the subject only, in the words of `query`")
       ->type_name("SELECTOR")
       ->group(group);

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "diff/cause.h"
+#include "diff/report_parts.h"
 #include "diff/tolerance.h"
 #include "table.h"
 #include "text_format.h"
@@ -80,7 +81,7 @@ void print_sides(Output& out, const DiffReport& report) {
   if (coverage.inside_fused > 0) {
     rest += (rest.empty() ? "; " : ", ") + std::to_string(coverage.inside_fused) + " inside fused ones not counted";
   }
-  out.line(line + rest);
+  if (coverage.total > 0 || !report.is_static) out.line(line + rest);
   if (!report.is_static && coverage.by_evidence[static_cast<std::size_t>(Evidence::kFull)] < coverage.compared) {
     std::string tiers;
     for (const auto tier : {Evidence::kFull, Evidence::kSampled, Evidence::kStatistics}) {
@@ -103,6 +104,9 @@ std::string bases_text(const DiffCoverage& coverage) {
   return text.empty() ? "" : "matched by " + text;
 }
 
+/// Of one precondition, unless -v asks for all.
+constexpr std::size_t kMostDetails = 8;
+
 std::string condition_text(const Precondition& condition) {
   if (condition.total > 0) {
     return condition.name + " " + std::to_string(condition.same) + "/" + std::to_string(condition.total);
@@ -113,7 +117,7 @@ std::string condition_text(const Precondition& condition) {
   return condition.name == "mode" ? condition.reference : condition.name + " " + condition.reference;
 }
 
-void print_preconditions(Output& out, const DiffReport& report) {
+void print_preconditions(Output& out, const DiffReport& report, bool every_detail) {
   const auto line_of = [&](Agreement agreement) {
     std::string text;
     for (const auto& condition : report.preconditions) {
@@ -129,7 +133,8 @@ void print_preconditions(Output& out, const DiffReport& report) {
   if (!same.empty()) out.line("same       " + same);
   if (const auto differs = line_of(Agreement::kDifferent); !differs.empty()) out.line("differs    " + differs);
   for (const auto& condition : report.preconditions) {
-    for (const auto& detail : condition.details) out.line("           " + detail);
+    const auto most = every_detail ? condition.details.size() : kMostDetails;
+    for (const auto& detail : report::detail_lines(condition, most)) out.line("           " + detail);
   }
   std::string unknown;
   for (const auto& condition : report.preconditions) {
@@ -429,7 +434,7 @@ std::vector<std::size_t> listed_sites(const DiffReport& report, const std::strin
 void print_diff(Output& out, const DiffReport& report, const DiffScreenOptions& options) {
   if (!options.verdict_only) {
     print_sides(out, report);
-    print_preconditions(out, report);
+    print_preconditions(out, report, options.every_argument);
     print_first(out, report);
     print_arguments_elsewhere(out, report, options.every_argument);
     print_changes(out, report);

@@ -7,11 +7,15 @@
 #include <cerrno>
 #include <cmath>
 #include <set>
+#include <thread>
+#include <unordered_set>
 
 #include "archive/model_kind.h"
 #include "cli.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "diff/contents.h"
+#include "diff/weight_pairs.h"
 #include "engine/registry.h"
 #include "engine/supervisor.h"
 #include "run_trace.h"
@@ -40,6 +44,18 @@ std::vector<std::string> matching_files(const std::string& pattern) {
   ::globfree(&found);
   if (files.empty()) throw Error(ErrorCode::kFileMissing, "--input " + pattern + ": no file matches the pattern");
   return files;
+}
+
+/// True if a file of tensors names parameters or buffers of the model that was recorded: a checkpoint, no activations.
+bool holds_weights_of(const std::string& file, const std::string& recording) {
+  const auto loaded = load_side(recording, false);
+  const auto tensors = tensors_of(loaded.trace ? make_side(*loaded.trace) : make_side(*loaded.dump));
+  std::unordered_set<std::string_view> names;
+  for (const auto& tensor : tensors) {
+    names.insert(tensor.name);
+    names.insert(tensor.other_names.begin(), tensor.other_names.end());
+  }
+  return std::ranges::any_of(tensor_file_names(file), [&](const std::string& name) { return names.contains(name); });
 }
 
 /// A stream whose text is not wanted: the screen of a run that only serves a comparison.
@@ -117,6 +133,25 @@ void check_blamed_files(const DiffReport& report, const std::string& path, const
     if (payload >= 0) shards.insert(side.trace->payloads.shard[static_cast<std::size_t>(payload)]);
   }
   if (blamed) check_tensors_files(path, shards);
+}
+
+bool compares_contents(const std::string& reference, const std::string& subject) {
+  if (is_model_file(reference) || is_model_file(subject)) return true;
+  const bool ours = has_model_contents(reference);
+  const bool theirs = has_model_contents(subject);
+  if (ours == theirs) return ours;
+  return holds_weights_of(ours ? reference : subject, ours ? subject : reference);
+}
+
+ModelContents load_contents(const std::string& path, int threads) {
+  constexpr unsigned kMostThreads = 4;  // memory gives no more to more
+  const auto there = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
+  if (has_model_contents(path)) return read_model_contents(path, threads > 0 ? static_cast<unsigned>(threads) : there);
+  if (!fs::is_directory(path) && reference_format(path) == ReferenceFormat::kNone) {
+    if (auto refusal = refusal_for(inspect_model_file(path))) throw std::move(*refusal);
+  }
+  const auto side = load_side(path, false);
+  return contents_of(side.trace ? make_side(*side.trace) : make_side(*side.dump));
 }
 
 int record_model(const DiffCommandOptions& options, const std::string& model, const std::vector<std::string>& inputs,

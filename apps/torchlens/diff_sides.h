@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "archive/model_contents.h"
 #include "command.h"
 #include "diff/side.h"
 #include "diff_options.h"
@@ -40,6 +41,14 @@ LoadedSide load_side(const std::string& path, bool payloads);
 /// not taken for an error of the model: of sources, of the first site out of tolerance, and of values where NaN,
 /// infinities or shapes disagree. A recording without differences is not read again. Throws Error(kFileDamaged).
 void check_blamed_files(const DiffReport& report, const std::string& path, const LoadedSide& side, bool is_reference);
+
+/// True where --static compares what the files hold: one of them is a model file, both are files of weights, or one is
+/// a file of weights of the model that the other recorded. Throws Error as the readers do.
+bool compares_contents(const std::string& reference, const std::string& subject);
+
+/// What a model file, a file of weights or a recording tells of its model. `threads`: 0 takes what the machine has, up
+/// to four. Throws Error as the readers do.
+ModelContents load_contents(const std::string& path, int threads);
 
 /// Runs a model in a child process and records it into `target`. Returns the exit code of that run; what went wrong is
 /// printed.

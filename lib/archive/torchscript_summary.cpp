@@ -166,7 +166,7 @@ TensorTotals& TensorTotals::operator+=(const TensorTotals& other) {
   return *this;
 }
 
-TorchScriptSummary summarise_torchscript(const ZipDirectory& zip) {
+TorchScriptSummary summarise_torchscript(const ZipDirectory& zip, ScriptClasses* declared_classes) {
   TorchScriptSummary summary;
   ScriptClasses classes;
   summary.scan = scan_torchscript(zip, &classes);
@@ -192,6 +192,7 @@ TorchScriptSummary summarise_torchscript(const ZipDirectory& zip) {
     std::string ignored;
     tolerant(ignored, [&] { read_inputs(zip, root, declared, summary); });
   }
+  if (declared_classes != nullptr) *declared_classes = std::move(classes);
   return summary;
 }
 

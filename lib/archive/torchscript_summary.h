@@ -61,7 +61,7 @@ struct TorchScriptSummary {
 
 /// Time and memory are linear in the structure, not in the weights, which are not read. Throws Error as
 /// scan_torchscript, and kFileDamaged, kFileHostile, kFileLimits for its pickles. A pickle that only holds what this
-/// reader does not know leaves `modules` empty.
-TorchScriptSummary summarise_torchscript(const ZipDirectory& zip);
+/// reader does not know leaves `modules` empty. With `classes`, what the sources declare is put there.
+TorchScriptSummary summarise_torchscript(const ZipDirectory& zip, ScriptClasses* classes = nullptr);
 
 }  // namespace tl

@@ -199,7 +199,8 @@ DiffSide describe(const Side& side, const std::string& name) {
   result.num_sites = std::ranges::count(side.kind, OpKind::kOperation);
   for (std::size_t row = 0; row < side.size(); ++row) {
     if (side.kind[row] != OpKind::kOperation) continue;
-    result.num_payloads += side.trace ? payload_of(side, row) >= 0 && side.trace->payload_source
+    result.num_payloads += side.trace ? (payload_of(side, row) >= 0 && side.trace->payload_source) ||
+                                            side.trace->statistics.find(row).has_value()
                                       : value_of(side, row).evidence != Evidence::kShape;
   }
   return result;

@@ -348,10 +348,21 @@ class Comparer {
       report_.notes.push_back("less than half of the " + report_.coverage.unit +
                               " were matched: are the two the same model?");
     }
+    note_evidence();
     if (!alignment_.names_trusted) {
       report_.notes.push_back("equal weights stand under other names: modules were matched by weights, not by name");
     }
     if (!graph().trace) report_.notes.push_back("neither side has dataflow: causes are told by order alone");
+  }
+
+  /// Statistics can show a difference, never its absence.
+  void note_evidence() {
+    const auto by_statistics = report_.coverage.by_evidence[static_cast<std::size_t>(Evidence::kStatistics)];
+    if (by_statistics == 0) return;
+    report_.notes.push_back(std::to_string(by_statistics) + " of " + std::to_string(report_.coverage.compared) + " " +
+                            report_.coverage.unit +
+                            " were compared by statistics only, which is weaker evidence: equal statistics do not show "
+                            "equal values");
   }
 
   const Side& reference_;

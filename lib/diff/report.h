@@ -156,6 +156,7 @@ struct Precondition {
   std::string reference;  ///< the two values, where there is one each
   std::string subject;
   std::vector<std::string> details;  ///< what differs, with both values, and hints; a line each
+  std::int64_t more_details = 0;     ///< of the same sort, left out
 };
 
 /// How the values of a parameter differ, where both are at hand.

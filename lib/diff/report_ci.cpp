@@ -49,12 +49,26 @@ std::string test_case(const DiffReport& report, const DiffSite& site) {
     if (report.is_static) return text + "/>\n";
     return text + ">\n      <skipped message=\"a side has no value\"/>\n    </testcase>\n";
   }
+  if (site.within && site.evidence == Evidence::kStatistics) {
+    return text + ">\n      <system-out>compared by statistics only, which is weaker evidence</system-out>\n" +
+           "    </testcase>\n";
+  }
   if (site.within) return text + "/>\n";
   if (!report.different) {
     return text + ">\n      <system-out>" + failure_body(site) + "</system-out>\n    </testcase>\n";
   }
   return text + ">\n      <failure" + attribute("type", to_string(site.site_class)) +
          attribute("message", report::error_line(site)) + ">" + failure_body(site) + "</failure>\n    </testcase>\n";
+}
+
+/// What differs before anything ran, a line each.
+std::string precondition_body(const DiffReport& report) {
+  std::string text;
+  for (const auto& each : report.preconditions) {
+    if (each.agreement != Agreement::kDifferent) continue;
+    for (const auto& line : report::detail_lines(each)) text += xml(each.name + ": " + line) + "\n";
+  }
+  return text;
 }
 
 std::string properties(const DiffReport& report) {
@@ -64,9 +78,11 @@ std::string properties(const DiffReport& report) {
   };
   property("reference", report.reference.name);
   property("subject", report.subject.name);
-  property("compared", std::to_string(report.coverage.compared) + " of " + std::to_string(report.coverage.total) + " " +
-                           report.coverage.unit);
-  property("tolerance", report.tolerance_rule);
+  if (report.coverage.total > 0 || !report.is_static) {
+    property("compared", std::to_string(report.coverage.compared) + " of " + std::to_string(report.coverage.total) +
+                             " " + report.coverage.unit);
+  }
+  if (!report.tolerance_rule.empty()) property("tolerance", report.tolerance_rule);
   for (const auto& each : report.preconditions) {
     property(each.name, each.agreement == Agreement::kSame        ? "same"
                         : each.agreement == Agreement::kDifferent ? "different"
@@ -163,7 +179,9 @@ std::string junit_report(const DiffReport& report) {
                      attribute("name", name) + counts + ">\n" + properties(report);
   text += "    <testcase classname=\"torchlens\" name=\"verdict\" time=\"0\"";
   if (verdict_fails) {
-    text += ">\n      <failure type=\"verdict\"" + attribute("message", report.verdict) + "/>\n    </testcase>\n";
+    text += ">\n      <failure type=\"verdict\"" + attribute("message", report.verdict);
+    const auto body = precondition_body(report);
+    text += (body.empty() ? "/>" : ">" + body + "</failure>") + std::string("\n    </testcase>\n");
   } else {
     text += ">\n      <system-out>" + xml(report.verdict) + "</system-out>\n    </testcase>\n";
   }
@@ -197,6 +215,13 @@ std::string github_report(const DiffReport& report, const ReportOptions& options
     const std::string_view argument_level = report.is_static ? level : "warning";
     text += annotation(argument_level, report::located(site), "torchlens diff: arguments",
                        command_data(argument_message(site)), options);
+  }
+  for (const auto& each : report.preconditions) {
+    if (!report.is_static || each.agreement != Agreement::kDifferent) continue;
+    std::string lines;
+    for (const auto& line : report::detail_lines(each, most))
+      lines += (lines.empty() ? "" : "%0A") + command_data(line);
+    if (!lines.empty()) text += annotation(level, {}, "torchlens diff: " + each.name, lines, options);
   }
   std::string summary = report.verdict;
   if (report.sources.size() > most) summary += "; " + std::to_string(report.sources.size() - most) + " more sources";

@@ -88,7 +88,7 @@ std::string precondition_list(const DiffReport& report) {
       text += " · " + h(each.reference) +
               (each.reference == each.subject ? "" : " in reference, " + h(each.subject) + " in subject");
     }
-    for (const auto& detail : each.details) text += "<br>" + h(detail);
+    for (const auto& detail : report::detail_lines(each)) text += "<br>" + h(detail);
     text += "</dd>";
   }
   return text;
@@ -97,8 +97,11 @@ std::string precondition_list(const DiffReport& report) {
 std::string facts(const DiffReport& report) {
   const DiffCoverage& coverage = report.coverage;
   const std::int64_t count = report.is_static ? coverage.matched : coverage.compared;
-  std::string text = "<dl><dt>" + std::string(report.is_static ? "matched" : "compared") + "</dt><dd>" +
-                     std::to_string(count) + " of " + std::to_string(coverage.total) + " " + h(coverage.unit) + "</dd>";
+  std::string text = "<dl>";
+  if (coverage.total > 0 || !report.is_static) {
+    text += item(report.is_static ? "matched" : "compared",
+                 std::to_string(count) + " of " + std::to_string(coverage.total) + " " + coverage.unit);
+  }
   text += precondition_list(report);
   if (!report.is_static) {
     text += item("tolerance", report.tolerance_rule) + item("rounding", report.floor_rule);

@@ -156,10 +156,13 @@ Json change_json(const DiffChange& change) {
 }
 
 Json precondition_json(const Precondition& precondition) {
-  return {{"name", precondition.name},           {"agreement", to_word(precondition.agreement)},
-          {"same", precondition.same},           {"total", precondition.total},
-          {"reference", precondition.reference}, {"subject", precondition.subject},
-          {"details", precondition.details}};
+  return {{"name", precondition.name},
+          {"agreement", to_word(precondition.agreement)},
+          {"same", precondition.same},
+          {"total", precondition.total},
+          {"reference", precondition.reference},
+          {"subject", precondition.subject},
+          {"details", report::detail_lines(precondition)}};
 }
 
 Json growth_json(const GrowthSeries& series) {

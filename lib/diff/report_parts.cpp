@@ -107,6 +107,14 @@ std::string error_line(const DiffSite& site) {
   return site.site_class == SiteClass::kNotCompared ? "not compared" : "error " + short_number(site.error);
 }
 
+std::vector<std::string> detail_lines(const Precondition& condition, std::size_t most) {
+  auto lines = condition.details;
+  if (lines.size() > most) lines.resize(most);
+  const auto more = static_cast<std::int64_t>(condition.details.size() - lines.size()) + condition.more_details;
+  if (more > 0) lines.push_back("and " + std::to_string(more) + " more");
+  return lines;
+}
+
 bool out_of_tolerance(const DiffSite& site) {
   return site.selected && site.site_class != SiteClass::kNotCompared && !site.within;
 }

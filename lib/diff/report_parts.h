@@ -36,6 +36,9 @@ std::string dims_text(const std::vector<std::int64_t>& values);
 /// One line: `rel L2 0.031, SQNR 30.2 dB`, by the evidence there is.
 std::string error_line(const DiffSite& site);
 
+/// What differs, a line each, then how many more there are.
+std::vector<std::string> detail_lines(const Precondition& condition, std::size_t most = 1000);
+
 /// Selected rows out of tolerance, sources first, each group in the report's order.
 std::vector<std::size_t> failed_rows(const DiffReport& report);
 /// Selected rows whose arguments differ, in the report's order.

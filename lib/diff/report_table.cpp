@@ -133,7 +133,7 @@ std::string coverage_line(const DiffReport& report) {
          (report.is_static ? " matched, values not looked at" : " compared by value");
 }
 
-std::string precondition_lines(const DiffReport& report) {
+std::string precondition_lines(const DiffReport& report, std::size_t most) {
   std::string same;
   std::string text;
   for (const auto& each : report.preconditions) {
@@ -145,7 +145,9 @@ std::string precondition_lines(const DiffReport& report) {
         text += ": " + md(each.reference) + " in reference, " + md(each.subject) + " in subject";
       }
       text += "\n";
-      for (const auto& detail : each.details) text += "  - " + md(detail) + "\n";
+      for (const auto& detail : report::detail_lines(each, most)) text += "  - " + md(detail) + "\n";
+    } else if (!each.details.empty()) {
+      for (const auto& detail : report::detail_lines(each, most)) text += "- " + md(detail) + "\n";
     }
   }
   if (!same.empty()) text = "- same: " + same + "\n" + text;
@@ -224,7 +226,9 @@ std::string markdown_report(const DiffReport& report, const ReportOptions& optio
   const std::size_t most = options.max_rows.value_or(kMarkdownRows);
   std::string text = "## " + std::string(report.different ? "❌ " : "✅ ") + md(report.verdict) + "\n\n";
   text += "| | | |\n|---|---|---|\n" + side_line("reference", report.reference) + side_line("subject", report.subject);
-  text += "\n- " + coverage_line(report) + "\n" + precondition_lines(report);
+  text += "\n";
+  if (report.coverage.total > 0 || !report.is_static) text += "- " + coverage_line(report) + "\n";
+  text += precondition_lines(report, most);
   for (const auto& note : report.notes) text += "- note: " + md(note) + "\n";
   text += "\n";
   constexpr std::size_t kSections = 3;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace tl {
 namespace {
@@ -117,6 +118,29 @@ KnownStats stats_of(const DumpStatistics& given) {
   known.l2 = given.l2;
   known.nan = given.nan;
   known.inf = given.inf;
+  return known;
+}
+
+/// What a recording took of all elements of a value, whether it was kept or not.
+std::optional<KnownStats> recorded_stats(const Trace& trace, std::size_t op) {
+  const auto& table = trace.statistics;
+  const auto found = table.find(op);
+  if (!found) return std::nullopt;
+  const auto row = *found;
+  const auto real = [&](const Column<double>& column) -> std::optional<double> {
+    if (row >= column.size() || std::isnan(column[row])) return std::nullopt;
+    return column[row];
+  };
+  KnownStats known;
+  known.numel = checked_numel(trace.shapes[trace.ops.shape[op]]);
+  known.min = real(table.min);
+  known.max = real(table.max);
+  known.mean = real(table.mean);
+  known.abs_mean = real(table.abs_mean);
+  known.stddev = real(table.std);
+  known.l2 = real(table.l2);
+  if (row < table.nan.size()) known.nan = table.nan[row];
+  if (row < table.posinf.size() && row < table.neginf.size()) known.inf = table.posinf[row] + table.neginf[row];
   return known;
 }
 
@@ -247,7 +271,7 @@ SiteRef site_ref(const Side& side, std::size_t row) {
   return side.trace ? trace_ref(*side.trace, row) : dump_ref(*side.dump, row);
 }
 
-bool is_neutral(const Trace& trace, std::size_t op) {
+bool is_neutral_type(std::string_view layer_type) {
   static constexpr std::array<std::string_view, 32> kNeutral = {
       "alias",       "clone",          "contiguous",    "detach",   "dropout",   "expand",
       "expandas",    "flatten",        "identity",      "lift",     "liftfresh", "numpyt",
@@ -255,6 +279,10 @@ bool is_neutral(const Trace& trace, std::size_t op) {
       "transpose",   "typeas",         "view",          "viewas",   "unflatten", "unsafeview",
       "unsqueeze",   "featuredropout", "liftfreshcopy", "swapaxes", "movedim",   "tocopy",
       "addbatchdim", "removebatchdim"};
+  return any_of_names(kNeutral, layer_type);
+}
+
+bool is_neutral(const Trace& trace, std::size_t op) {
   if (trace.ops.kind[op] != 0 || (trace.ops.flags[op] & kOpUninitialised)) return true;
   const auto sizes = trace.shapes[trace.ops.shape[op]];
   if (std::ranges::find(sizes, 0) != sizes.end()) return true;
@@ -271,7 +299,7 @@ bool is_neutral(const Trace& trace, std::size_t op) {
         row_of(trace.param_uses.param[row_of(static_cast<std::int32_t>(use - trace.param_uses.op.begin()))]);
     return trace.ops.shape[op] == trace.params.shape[param];
   }
-  return any_of_names(kNeutral, type);
+  return is_neutral_type(type);
 }
 
 bool is_quantiser(const Trace& trace, std::size_t op) {
@@ -297,10 +325,16 @@ SideValue value_of(const Side& side, std::size_t row) {
     return value;
   }
   const auto payload = payload_of(side, row);
-  if (payload < 0 || !side.trace->payload_source) return value;
-  value.tensor = side.trace->payload_source->tensor(PayloadId{static_cast<std::uint32_t>(payload)});
-  if (!value.tensor) return value;
-  value.evidence = side.trace->ops.payload[row] >= 0 ? Evidence::kFull : Evidence::kSampled;
+  if (payload >= 0 && side.trace->payload_source) {
+    value.tensor = side.trace->payload_source->tensor(PayloadId{static_cast<std::uint32_t>(payload)});
+  }
+  const bool full = value.tensor && side.trace->ops.payload[row] >= 0;
+  const auto stats = full ? std::nullopt : recorded_stats(*side.trace, row);
+  if (stats) value.statistics = *stats;
+  value.evidence = full           ? Evidence::kFull
+                   : value.tensor ? Evidence::kSampled
+                   : stats        ? Evidence::kStatistics
+                                  : Evidence::kShape;
   return value;
 }
 

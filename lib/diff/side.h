@@ -55,6 +55,8 @@ SiteRef site_ref(const Side& side, std::size_t row);
 /// Rows whose value is passed on as it is or not at all: views, dropout in evaluation, contiguous, detach … An operator
 /// of this kind that only one side has cannot change a value.
 bool is_neutral(const Trace& trace, std::size_t op);
+/// The same by functional name alone.
+bool is_neutral_type(std::string_view layer_type);
 
 /// A quantise, dequantise or fake-quantise operation.
 bool is_quantiser(const Trace& trace, std::size_t op);
@@ -63,7 +65,7 @@ bool is_quantiser(const Trace& trace, std::size_t op);
 struct SideValue {
   Evidence evidence = Evidence::kShape;
   TensorRefPtr tensor;    ///< null for statistics and shape
-  KnownStats statistics;  ///< of kStatistics
+  KnownStats statistics;  ///< of kStatistics; of kSampled where the recording has them
 };
 SideValue value_of(const Side& side, std::size_t row);
 /// The payload row behind the value, -1 where there is none: rows with the same one have the same value.

@@ -185,10 +185,9 @@ void compare_values(const Side& reference, std::size_t reference_row, const Side
   if (site.evidence == Evidence::kShape) return;
   if (site.evidence == Evidence::kStatistics) {
     const auto stats = [](const SideValue& value) {
-      if (!value.tensor) return value.statistics;
+      if (value.evidence != Evidence::kFull) return value.statistics;
       const auto elements = elements_of(*value.tensor);
-      return elements && value.evidence == Evidence::kFull ? known_stats(compute_stats(elements->tensor))
-                                                           : KnownStats{};
+      return elements ? known_stats(compute_stats(elements->tensor)) : KnownStats{};
     };
     site.statistics = compare_statistics(stats(ours), stats(theirs));
     site.error =

@@ -168,6 +168,7 @@ std::string sources_text(const DiffReport& report) {
     const auto& site = report.sites[row_of(report.sources[i])];
     const auto cause = short_cause(site);
     text += (i ? ", " : "") + site_name(site) + (cause.empty() ? "" : " (" + cause + ")");
+    if (site.evidence == Evidence::kStatistics) text += " by statistics";
   }
   if (report.sources.size() > 3) text += " and " + std::to_string(report.sources.size() - 3) + " more";
   return text;
@@ -198,8 +199,10 @@ std::string verdict_text(const DiffReport& report, const Side& reference, const 
     return "SAME       " + counted(judged, "site") + " judged, all within tolerance; " +
            std::to_string(compared - judged) + " left out by --only or `ignore`";
   }
+  const auto weak = coverage.by_evidence[static_cast<std::size_t>(Evidence::kStatistics)];
   return "SAME       " + std::to_string(coverage.compared) + " of " + std::to_string(coverage.total) + " " +
-         coverage.unit + " compared, all within tolerance";
+         coverage.unit + " compared, all within tolerance" +
+         (weak == 0 ? "" : ", " + std::to_string(weak) + " by statistics only");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 Usage: mutate.py --torchlens FILE --zoo DIR [--count N] [--seed N] [--jobs N] [--keep DIR] [--only K]    exit 77: skipped
 
-Every mutant is given to `show` and to `trace`. Half of them are bytes changed anywhere in the file (flips, cuts, splices,
+Every mutant is given to `show`, to `diff --static` beside the file as it was, and to `trace`. Half of them are bytes changed anywhere in the file (flips, cuts, splices,
 length fields); the others are changes inside one entry with the checksums set right again, so that they come past them.
 What must hold of each: an exit code that is documented, never 70, never a signal; at most 10 s of work; at most 1 GB more than the file
 as it was; an error with a code where it is refused; and, where no checksum was repaired, the outputs of the file as it was,
@@ -247,11 +247,11 @@ def mutant(bases, seed, number):
 # --- what must hold of the answers -----------------------------------------------------------------------------------------
 
 
-def check_answer(run, base, what):
+def check_answer(run, base, what, good=(0,)):
     faults = []
     if run.code not in bounded.EXIT_CODES:
         faults.append(f"{what}: exit {run.code}: {run.stderr.strip()[-300:]}")
-    elif run.code != 0 and not re.search(r"^error\[\w+\]: ", run.stderr, re.M):
+    elif run.code not in good and not re.search(r"^error\[\w+\]: ", run.stderr, re.M):
         faults.append(f"{what}: exit {run.code} without an error line: {run.stderr.strip()[-300:]}")
     if "error[internal]" in run.stderr or "error[invariant]" in run.stderr or "error[engine_crashed]" in run.stderr:
         faults.append(f"{what}: {run.stderr.strip()[-300:]}")
@@ -270,6 +270,9 @@ class Trial:
         return bounded.run([self.torchlens, "trace", model, "--input", str(base.inputs), "-o", "out.tlspec", "--save-outputs",
                             "out.safetensors", "-q", "--threads", "1", *limits], directory, 2 * PATIENCE)
 
+    def compare(self, whole, mutant_, directory):
+        return bounded.run([self.torchlens, "diff", whole, mutant_, "--static"], directory, 2 * PATIENCE)
+
     def measure(self, base):
         with tempfile.TemporaryDirectory(prefix="torchlens-mutate-") as name:
             directory = pathlib.Path(name)
@@ -286,6 +289,10 @@ class Trial:
             (directory / base.name).write_bytes(data)
             shown = bounded.run([self.torchlens, "show", base.name], directory, 2 * PATIENCE)
             faults = check_answer(shown, base, "show")
+            whole = directory / f"whole.{base.name}"
+            whole.write_bytes(base.data)
+            faults += check_answer(self.compare(whole.name, base.name, directory), base, "diff --static", (0, 1))
+            whole.unlink()
             limits = ["--timeout", str(TIMEOUT), "--max-memory", f"{int(base.megabytes + EXTRA_MEGABYTES * 0.8)}MB"] if repaired else []
             run = self.trace(base.name, base, directory, limits)
             faults += check_answer(run, base, "trace")
