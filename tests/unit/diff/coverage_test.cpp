@@ -113,5 +113,17 @@ TEST(AlignViews, OfOperationsThatAreNoPairAreNone) {
   EXPECT_NE(result.subject_of[2], 2);
 }
 
+TEST(AlignBuffers, TheFirstAndTheLastVersionWhereOneSideWritesMoreOften) {
+  const std::string read = "op b buffer out=f32[4] address=state\n";
+  const auto write = [](const std::string& name, const std::string& parent) {
+    return "op " + name + " buffer out=f32[4] parents=" + parent + "@0 flags=buffer_write address=state\n";
+  };
+  const auto twice = trace_of(header({"mul", "add"}) + read + op("m", "mul", "b@0,x@1") + write("v", "m") +
+                              op("a", "add", "v@0,x@1") + write("w", "a") + output("a@0"));
+  const auto once = trace_of(header({"mul", "add"}) + read + op("m", "mul", "b@0,x@1") + op("a", "add", "m@0,x@1") +
+                             write("w", "a") + output("a@0"));
+  EXPECT_THAT(aligned(twice, once).subject_of, testing::ElementsAre(0, 1, 2, -1, 3, 4, 5));
+}
+
 }  // namespace
 }  // namespace tl
