@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/digest.h"
 #include "diff/align_parts.h"
+#include "diff/cause.h"
 #include "diff/sequence.h"
+#include "diff/values.h"
 
 namespace tl {
 namespace {
@@ -186,7 +189,10 @@ class DumpAligner {
           MatchBasis::kParameters);
     match_in_order();
     match_others();
-    if (values) match_values();
+    if (values) {
+      match_values();
+      match_near_taps();
+    }
     match_labels();
     return std::move(pairs_.result);
   }
@@ -215,13 +221,14 @@ class DumpAligner {
     for (std::size_t i = 0; i < ours_.size(); ++i) {
       if (our_partner_[i] < 0) continue;
       const auto& theirs = theirs_[row_of(our_partner_[i])];
+      const auto basis = pairs_.result.basis[ours_[i].row];
       std::map<std::uint64_t, std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> groups;
       for (const auto row : ours_[i].others) groups[pairs_.reference.shape[row]].first.push_back(row);
       for (const auto row : theirs.others) groups[pairs_.subject.shape[row]].second.push_back(row);
       for (const auto& [shape, group] : groups) {
         if (group.first.size() != group.second.size()) continue;
         for (std::size_t k = 0; k < group.first.size(); ++k) {
-          add_rows(group.first[k], group.second[k], MatchBasis::kModule, std::max(ours_[i].call, theirs.call));
+          add_rows(group.first[k], group.second[k], basis, std::max(ours_[i].call, theirs.call));
         }
       }
     }
@@ -299,6 +306,44 @@ class DumpAligner {
       pairs_.add(dump_first ? found->second : op, dump_first ? op : found->second, MatchBasis::kContent);
       group->second.erase(found);
     }
+  }
+
+  /// Taps whose value a kernel rounded otherwise: the first operation of their sizes that is as near as rounding
+  /// allows. A pair found so can only agree, so nothing is blamed on it.
+  void match_near_taps() {
+    const bool dump_first = pairs_.reference.dump != nullptr;
+    const auto& dump_side = dump_first ? pairs_.reference : pairs_.subject;
+    const auto& trace_side = dump_first ? pairs_.subject : pairs_.reference;
+    if (!trace_side.trace) return;
+    constexpr int kMostTaps = 64;
+    int taps = 0;
+    for (std::size_t i = 0; i < dump_side.dump->entries.size() && taps < kMostTaps; ++i) {
+      const auto row = dump_side.dump->inputs.size() + i;
+      const auto& of_entry = dump_first ? pairs_.result.subject_of : pairs_.result.reference_of;
+      if (!dump_side.dump->entries[i].is_tap || of_entry[row] >= 0) continue;
+      ++taps;
+      const auto op = nearest_op(dump_side, row, trace_side, dump_first);
+      if (op) pairs_.add(dump_first ? row : *op, dump_first ? *op : row, MatchBasis::kContent);
+    }
+  }
+
+  std::optional<std::size_t> nearest_op(const Side& dump_side, std::size_t row, const Side& trace_side,
+                                        bool dump_first) const {
+    const auto& of_op = dump_first ? pairs_.result.reference_of : pairs_.result.subject_of;
+    const auto roundoff = unit_roundoff(dtype_of(dump_side, row));
+    if (roundoff == 0 || content_of(dump_side, row).empty()) return std::nullopt;
+    for (std::uint32_t op = 0; op < trace_side.size(); ++op) {
+      if (trace_side.kind[op] != OpKind::kOperation || of_op[op] >= 0) continue;
+      if (trace_side.shape[op] != dump_side.shape[row] || dtype_of(trace_side, op) != dtype_of(dump_side, row))
+        continue;
+      DiffSite site;
+      site.reference.dtype = site.subject.dtype = dtype_of(dump_side, row);
+      site.reference.sizes = site.subject.sizes = sizes_of(dump_side, row);
+      compare_values(dump_side, row, trace_side, op, {}, site);
+      const auto depth = trace_side.trace->ops.max_distance_from_input[op];
+      if (site.evidence == Evidence::kFull && site.error <= noise_floor(roundoff, depth)) return op;
+    }
+    return std::nullopt;
   }
 
   /// Entries that are named as an Op is: taps, tensors of a file.

@@ -336,6 +336,19 @@ TEST(Cause, ATapIsFoundByItsValueAndEndsTheInterval) {
   EXPECT_EQ(source.subject.module, "o");
 }
 
+TEST(Cause, ATapThatAKernelRoundedOtherwiseIsFoundToo) {
+  auto near = ramp(3);
+  near[5] *= 1 + 0x1p-23F;
+  Dump dump;
+  dump.entries = {entry("q", ramp(2)), entry("mid", near), entry("o", ramp(5))};
+  dump.entries[1].is_tap = true;
+  const auto trace = functional(3, 5);
+  EXPECT_EQ(compare_recordings(make_side(trace), make_side(dump), {}).report.coverage.matched, 3);
+  near[5] *= 1.1F;
+  dump.entries[1].value = entry("mid", near).value;
+  EXPECT_EQ(compare_recordings(make_side(trace), make_side(dump), {}).report.coverage.matched, 2);
+}
+
 TEST(Cause, ATapIsNotTheModuleOfItsName) {
   Dump dump;
   dump.entries = {entry("q", ramp(2)), entry("o", ramp(3))};
