@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <new>
 
 #include "core/build_id.h"
@@ -343,6 +344,8 @@ int guarded(Context& context, const std::function<int()>& body) {
 }
 
 int run(int argc, char** argv) {
+  // A limit on the size of files is an error of the write that meets it, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   Context context{.out = Output(stdout, false), .err = Output(stderr, wants_color("auto", stderr)), .command = {}};
   if (asks_for_json(arguments)) context.format = Format::kJson;

@@ -212,14 +212,7 @@ class DiffRun {
   }
 
   void write_map(const Alignment& alignment) const {
-    const auto text = map_rules_text(alignment.renamed);
-    std::ofstream file(command_.write_map, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file) {
-      throw Error(ErrorCode::kOutputFailed, command_.write_map + ": " + std::strerror(errno),
-                  "--write-map another file");
-    }
+    write_file(command_.write_map, map_rules_text(alignment.renamed));
   }
 
   static std::vector<std::string> sample_names(const std::vector<std::vector<std::string>>& samples) {

@@ -31,7 +31,7 @@ std::string_view code_of(Style style) {
 
 void Output::raw(std::string_view text) {
   clear_status();
-  std::fwrite(text.data(), 1, text.size(), file_);
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() && failure_ == 0) failure_ = errno;
 }
 
 void Output::line(std::string_view text) { raw(escape_for_terminal(text) + "\n"); }
@@ -77,8 +77,9 @@ void Output::flush() {
   clear_status();
   const bool failed = std::fflush(file_) != 0 || std::ferror(file_) != 0;
   if (!failed) return;
-  const int reason = errno;
+  const int reason = failure_ != 0 ? failure_ : errno;
   std::clearerr(file_);
+  failure_ = 0;
   if (reason == EPIPE) _exit(static_cast<int>(ExitCode::kClosedPipe));
   throw Error(ErrorCode::kOutputFailed, std::string("the output could not be written: ") + std::strerror(reason));
 }

@@ -41,6 +41,7 @@ class Output {
 
   std::FILE* file_;
   bool color_;
+  int failure_ = 0;  ///< errno of the first write that failed; 0 while none has
   bool has_status_ = false;
 };
 

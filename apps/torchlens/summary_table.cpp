@@ -172,7 +172,7 @@ void print_notes(Output& out, const Trace& trace, const TraceSummary& summary) {
   out.line("  peak " + format_bytes(static_cast<std::uint64_t>(memory.peak_bytes)) + " of live activations at " +
            op_label(trace, memory.peak_op));
   out.line("  " + format_bytes(static_cast<std::uint64_t>(memory.total_bytes)) +
-           " of activations, inputs and outputs if none were freed");
+           " of activations and inputs if none were freed");
 }
 
 }  // namespace

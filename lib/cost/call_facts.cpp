@@ -103,9 +103,10 @@ void CallFacts::visit(OpId op) {
     const auto position = trace_.edges.arg[edge];
     if (position < 0 || trace_.edges.parent[edge] < 0) continue;
     const auto parent = row(trace_.edges.parent[edge]);
-    tensors_.push_back({position, trace_.edges.sub[edge], trace_.ops.shape[parent],
+    tensors_.push_back({position, trace_.edges.sub[edge], sizes(trace_.ops.shape[parent]),
                         static_cast<DType>(trace_.ops.dtype[parent]), trace_.edges.parent[edge]});
   }
+  take_own_shapes();
   const auto edges = tensors_.size();
   const auto& uses = trace_.param_uses;
   const auto wanted = static_cast<std::int32_t>(op.value);
@@ -113,10 +114,24 @@ void CallFacts::visit(OpId op) {
   for (; next_use_ < uses.op.size() && uses.op[next_use_] == wanted; ++next_use_) {
     if (uses.param[next_use_] < 0) continue;
     const auto param = row(uses.param[next_use_]);
-    tensors_.push_back({uses.arg[next_use_], -1, trace_.params.shape[param],
+    tensors_.push_back({uses.arg[next_use_], -1, sizes(trace_.params.shape[param]),
                         static_cast<DType>(trace_.params.dtype[param]), -1 - std::int64_t{uses.param[next_use_]}});
   }
   if (tensors_.size() > edges) place_params(edges);
+}
+
+/// An edge to an Op that wrote to a view does not tell what the argument itself looks like; the arguments do.
+void CallFacts::take_own_shapes() {
+  for_each_arg(op_args(trace_, op_), [&](const ArgHeader& header, std::span<const std::int64_t> words) {
+    if (header.tag != ArgTag::kTensor || words.size() < 2) return;
+    const auto own = std::ranges::find_if(tensors_, [&](const TensorArg& tensor) {
+      return tensor.position == static_cast<std::int16_t>(header.position) && tensor.sub == words[1];
+    });
+    const auto dims = words.subspan(2);
+    if (own == tensors_.end() || std::ranges::any_of(dims, [](std::int64_t size) { return size < 0; })) return;
+    own->dtype = static_cast<DType>(words[0] & 0xff);
+    own->sizes = dims;
+  });
 }
 
 /// Uses of parameters, which stand behind the edges, do not say which element of a list they are: in order, they take
@@ -143,7 +158,7 @@ std::optional<std::span<const std::int64_t>> CallFacts::arg_sizes(std::size_t po
   std::size_t seen = 0;
   for (const auto& arg : tensors_) {
     if (static_cast<std::size_t>(arg.position) != position || arg.position < 0) continue;
-    if (arg.sub >= 0 ? static_cast<std::size_t>(arg.sub) == sub : seen == sub) return sizes(arg.shape);
+    if (arg.sub >= 0 ? static_cast<std::size_t>(arg.sub) == sub : seen == sub) return arg.sizes;
     ++seen;
   }
   return {};

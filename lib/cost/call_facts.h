@@ -41,7 +41,7 @@ class ArgTemplate {
 struct TensorArg {
   std::int16_t position = 0;  ///< in the schema
   std::int16_t sub = -1;      ///< element of a list argument; -1 for the argument itself, and where it is not recorded
-  std::int32_t shape = -1;    ///< row of shapes
+  std::span<const std::int64_t> sizes;
   DType dtype = DType::kNone;
   std::int64_t identity = 0;  ///< equal for the same Op, or the same parameter
 };
@@ -79,6 +79,7 @@ class CallFacts {
     std::span<const std::int64_t> words;
   };
   std::optional<PackedArg> packed(std::size_t position) const;
+  void take_own_shapes();
   void place_params(std::size_t num_edges);
 
   const Trace& trace_;

@@ -37,7 +37,7 @@ FlopCount per_output(const FlopRule& rule, const CallFacts& facts) {
 
 FlopCount per_input(const FlopRule& rule, const CallFacts& facts) {
   if (facts.tensors().empty()) return {};
-  return no_macs(times(rule.factor, numel(facts.sizes(facts.tensors().front().shape))));
+  return no_macs(times(rule.factor, numel(facts.tensors().front().sizes)));
 }
 
 FlopCount per_argument(const FlopRule& rule, const CallFacts& facts) {
@@ -210,7 +210,7 @@ FlopCount recurrent(const RecurrentKind& kind, const CallFacts& facts) {
   int matrices = 0;
   for (const auto& arg : facts.tensors()) {
     if (!is_recurrent_weight(facts.arg_name(static_cast<std::size_t>(arg.position)))) continue;
-    const auto sizes = facts.sizes(arg.shape);
+    const auto sizes = arg.sizes;
     if (sizes.size() == 1) rest = plus(rest, times(steps, sizes[0]));
     if (sizes.size() != 2) continue;
     macs = plus(macs, times(steps, numel(sizes)));

@@ -63,7 +63,9 @@ MemoryTimeline memory_timeline(const Trace& trace) {
   std::int64_t live = 0;
   for (std::size_t op = 0; op < ops; ++op) {
     const auto bytes = activation_bytes(trace, OpId{static_cast<std::uint32_t>(op)});
-    timeline.total_bytes = saturating_add(timeline.total_bytes, bytes);
+    // An output row shows the value of the Op that made it once more.
+    if (trace.ops.kind[op] != static_cast<std::uint8_t>(OpKind::kOutput))
+      timeline.total_bytes = saturating_add(timeline.total_bytes, bytes);
     if (owners[op] == static_cast<std::int32_t>(op)) {
       const auto before = live;
       live = saturating_add(live, bytes);

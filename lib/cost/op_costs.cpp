@@ -45,7 +45,7 @@ std::int64_t bytes_read(const FlopRule& rule, const CallFacts& facts, std::int64
     for (std::size_t j = i - std::min(i, kLookBack); j < i; ++j) seen |= tensors[j].identity == arg.identity;
     if (seen) continue;
     if (rule.formula == FlopFormula::kOverwrite && arg.position == 0) continue;
-    auto bytes = bytes_of(facts.sizes(arg.shape), arg.dtype);
+    auto bytes = bytes_of(arg.sizes, arg.dtype);
     if (rule.formula == FlopFormula::kGather && arg.position == 0) bytes = std::min(bytes, bytes_yielded);
     total = saturating_add(total, bytes);
   }

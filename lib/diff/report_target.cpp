@@ -43,15 +43,52 @@ std::optional<ReportFormat> format_from_extension(std::string_view path) {
   return other == kExtensions.end() ? report_format_from_name(extension) : other->second;
 }
 
-void append_file(const std::filesystem::path& path, std::string_view text) {
-  if (write_fault_due()) throw_output_failed(path, errno);
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (file.get() < 0) throw_output_failed(path, errno);
+void write_all(int file, const std::filesystem::path& path, std::string_view text) {
   while (!text.empty()) {
-    const ::ssize_t written = ::write(file.get(), text.data(), text.size());
+    const ::ssize_t written = ::write(file, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) throw_output_failed(path, written < 0 ? errno : EIO);
     text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+/// Half a report reads like a whole one: where not all of it fits, the file is left as it was.
+void append_file(const std::filesystem::path& path, std::string_view text) {
+  if (write_fault_due()) throw_output_failed(path, errno);
+  struct stat before {};
+  const bool was_there = ::stat(path.c_str(), &before) == 0;
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file.get() < 0) throw_output_failed(path, errno);
+  try {
+    write_all(file.get(), path, text);
+  } catch (const Error&) {
+    std::error_code ignored;
+    if (!was_there)
+      std::filesystem::remove(path, ignored);
+    else if (S_ISREG(before.st_mode) && ::ftruncate(file.get(), before.st_size) != 0)
+      std::filesystem::resize_file(path, static_cast<std::uintmax_t>(before.st_size), ignored);
+    throw;
+  }
+}
+
+/// As append_file: a report that stood there is replaced by a whole one or stays. Devices and pipes are written to.
+void replace_file(const std::filesystem::path& path, std::string_view text) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+    return write_file(path, text);
+  const auto real = std::filesystem::weakly_canonical(path, ignored);
+  const auto target = real.empty() ? path : real;
+  auto partial = target;
+  partial += ".partial-" + std::to_string(::getpid());
+  try {
+    write_file(partial, text);
+    std::filesystem::rename(partial, target);
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::filesystem::remove(partial, ignored);
+    throw_output_failed(path, error.code().value());
+  } catch (const Error&) {
+    std::filesystem::remove(partial, ignored);
+    throw;
   }
 }
 
@@ -104,13 +141,7 @@ ReportTarget parse_report_target(std::string_view argument) {
 void save_report(const DiffReport& report, const ReportTarget& target, const ReportOptions& options) {
   const std::string text = make_report(report, target.format, options);
   if (target.format == ReportFormat::kMarkdown) return append_file(target.path, text);
-  try {
-    write_file(target.path, text);
-  } catch (const Error&) {  // half a report reads like a whole one
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(target.path, ignored)) std::filesystem::remove(target.path, ignored);
-    throw;
-  }
+  replace_file(target.path, text);
 }
 
 }  // namespace tl

@@ -291,9 +291,10 @@ class Checker {
   /// The index after the argument whose header is at `at`.
   std::size_t check_arg(const std::string& pool, std::span<const std::int64_t> words, std::size_t at) const {
     const auto header = ArgHeader::unpack(words[at]);
-    if (header.tag > ArgTag::kOther) {
+    if (header.tag > kLastArgTag) {
       const auto tag = std::to_string(static_cast<int>(header.tag));
-      fail_at(pool, at, words[at], "tag " + tag + " is unknown, the greatest is 9");
+      fail_at(pool, at, words[at],
+              "tag " + tag + " is unknown, the greatest is " + std::to_string(static_cast<int>(kLastArgTag)));
     }
     if (header.flow != ArgHeader::kNoFlow && header.flow >= rows_of_flow_) {
       fail_at(

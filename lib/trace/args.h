@@ -18,7 +18,11 @@ enum class ArgTag : std::uint8_t {
   kBoolList = 7,    ///< count words
   kOp = 8,          ///< one word, the Op whose 0-d value a host value was read from
   kOther = 9,       ///< one word, a string code: a value shown as text only
+  kTensor = 10,  ///< count words: a tensor that looks different from the output of the Op its edge names (which wrote
+                 ///< to a view of it): element type, element of a list argument or -1, then the sizes
 };
+/// The greatest tag.
+inline constexpr ArgTag kLastArgTag = ArgTag::kTensor;
 
 /// Header of a packed argument. Bits 0-7 tag, 8-23 argument position, 24-31 unused, 32-63 the flow row that computed it
 /// (all ones: none, a constant).
@@ -41,7 +45,7 @@ struct ArgHeader {
 
 /// Lists carry their length in the word after the header; all others have 0 (kNone) or 1 payload word.
 constexpr bool is_list(ArgTag tag) {
-  return tag == ArgTag::kIntList || tag == ArgTag::kDoubleList || tag == ArgTag::kBoolList;
+  return tag == ArgTag::kIntList || tag == ArgTag::kDoubleList || tag == ArgTag::kBoolList || tag == ArgTag::kTensor;
 }
 
 /// Calls visit(header, payload words) for each packed argument of `words`. Stops silently at a truncated tail, which

@@ -110,7 +110,7 @@ class RangeChecker {
     std::size_t used = 0;
     for_each_arg(words, [&](const ArgHeader& header, std::span<const std::int64_t> payload) {
       used += 1 + (is_list(header.tag) ? 1 : 0) + payload.size();
-      if (header.tag > ArgTag::kOther)
+      if (header.tag > kLastArgTag)
         add_arg(owner, "has the unknown tag " + std::to_string(static_cast<int>(header.tag)));
       if (header.flow != ArgHeader::kNoFlow && header.flow >= rows_["flow"]) {
         add_arg(owner, "names flow row " + std::to_string(header.flow) + " of " + std::to_string(rows_["flow"]));

@@ -10,8 +10,8 @@
 namespace tl::text_form {
 namespace {
 
-constexpr std::array<std::string_view, 10> kTags = {"none", "int",     "bool",  "double", "string",
-                                                    "ints", "doubles", "bools", "op",     "other"};
+constexpr std::array<std::string_view, 11> kTags = {"none",    "int",   "bool", "double", "string", "ints",
+                                                    "doubles", "bools", "op",   "other",  "tensor"};
 
 bool is_text(ArgTag tag) { return tag == ArgTag::kString || tag == ArgTag::kOther; }
 bool is_double(ArgTag tag) { return tag == ArgTag::kDouble || tag == ArgTag::kDoubleList; }

@@ -293,7 +293,8 @@ TEST(ExportedOperators, UnsafeOnesAreRefusedByName) {
       ErrorCode::kUnsafeOperator, {"aten::from_file"});
 }
 
-// The program writes 2.5, 1, True, 0.001 and 1j where the schema takes a tensor (models/exported/make_values.py, Kinds).
+// The program writes 2.5, 1, True, 0.001 and 1j where the schema takes a tensor (models/exported/make_values.py,
+// Kinds).
 TEST(ExportedArguments, NumbersInThePlaceOfTensorsAreRecordedAsNumbers) {
   const auto files = test::runnable_exported_files();
   const auto file = std::ranges::find_if(files, [](const auto& each) { return each.model.stem() == "kinds"; });

@@ -563,6 +563,7 @@ void Executor::run_loop(Instruction& instruction, Frame& frame) {
   std::int64_t iteration = 0;
   for (; iteration < limit && go_on; ++iteration) {
     frame.values[block.params[0]] = iteration;
+    recorder_.begin_iteration(loop);
     run_block(block, frame);
     go_on = frame.values[block.outputs[0]].toBool();
     for (std::size_t k = 0; k < carried; ++k) {
@@ -575,7 +576,7 @@ void Executor::run_loop(Instruction& instruction, Frame& frame) {
       frame.prov[block.params[k + 1]] = provs[k];
     }
   }
-  recorder_.end_loop(loop, static_cast<std::uint32_t>(iteration));
+  recorder_.end_loop(loop);
   for (std::size_t k = 0; k < carried; ++k) {
     set(frame, instruction, k, std::move(frame.values[block.params[k + 1]]), frame.prov[block.params[k + 1]]);
   }

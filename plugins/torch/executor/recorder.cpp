@@ -376,7 +376,7 @@ std::size_t Recorder::begin_branch(const Instruction& instruction, bool arm, Pro
   branch.module_call = context_.module_call;
   branch.test_op = kNone;
   branch.first_op = num_events();
-  branch.end_op = branch.first_op;
+  branch.end_op = kNone;  // open: a stop or an exception may come first
   branch.arm = arm ? 0 : 1;
   capture_.branches.push_back(branch);
   branch_tests_.push_back(test);
@@ -386,13 +386,12 @@ std::size_t Recorder::begin_branch(const Instruction& instruction, bool arm, Pro
 void Recorder::end_branch(std::size_t branch) { capture_.branches[branch].end_op = num_events(); }
 
 std::size_t Recorder::begin_loop(const Instruction& instruction) {
-  capture_.loops.push_back({instruction.row, context_.module_call, 0, num_events(), num_events()});
+  capture_.loops.push_back({instruction.row, context_.module_call, 0, num_events(), kNone});
   return capture_.loops.size() - 1;
 }
 
-void Recorder::end_loop(std::size_t loop, std::uint32_t iterations) {
-  capture_.loops[loop].iterations = iterations;
-  capture_.loops[loop].end_op = num_events();
-}
+void Recorder::begin_iteration(std::size_t loop) { ++capture_.loops[loop].iterations; }
+
+void Recorder::end_loop(std::size_t loop) { capture_.loops[loop].end_op = num_events(); }
 
 }  // namespace tl::lt

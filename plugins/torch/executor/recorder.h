@@ -121,7 +121,9 @@ class Recorder {
   std::size_t begin_branch(const Instruction& instruction, bool arm, Prov test);
   void end_branch(std::size_t branch);
   std::size_t begin_loop(const Instruction& instruction);
-  void end_loop(std::size_t loop, std::uint32_t iterations);
+  /// Counts an iteration as it begins.
+  void begin_iteration(std::size_t loop);
+  void end_loop(std::size_t loop);
 
   std::uint32_t num_events() const { return static_cast<std::uint32_t>(capture_.events.size()); }
   /// Scales tick counts to nanoseconds, resolves branch tests, closes open calls, attaches payloads. Called once, also
@@ -177,6 +179,8 @@ class Recorder {
   std::uint32_t append_context(std::uint32_t module, std::int32_t parent, std::int32_t call_site);
   std::uint32_t intern_context(std::uint32_t module, std::int32_t parent, std::int32_t call_site);
   void gather_tensor(const at::Tensor& tensor, Prov prov, std::int16_t arg, std::int16_t sub);
+  /// Records what an argument looks like where the writer that its edge names wrote to a view of it.
+  void note_own_shape(const at::Tensor& tensor, std::uint32_t writer, std::int16_t arg, std::int16_t sub);
   void gather_value(const c10::IValue& value, Prov prov, std::int16_t arg, std::int16_t* sub);
   void gather_host(const c10::IValue& value, Prov prov, std::uint16_t arg);
   std::uint32_t buffer_row(std::uint32_t buffer);

@@ -152,6 +152,10 @@ void Recorder::finish() {
     call_ticks_[row] = ticks() - call_ticks_[row];
     open_calls_.pop_back();
   }
+  for (std::size_t i = 0; i < capture_.branches.size(); ++i)
+    capture_.branches[i].end_op = std::min(capture_.branches[i].end_op, num_events());
+  for (std::size_t i = 0; i < capture_.loops.size(); ++i)
+    capture_.loops[i].end_op = std::min(capture_.loops[i].end_op, num_events());
   for (std::size_t i = 0; i < capture_.events.size(); ++i) {
     auto& event = capture_.events[i];
     const auto nanoseconds = static_cast<double>(event.duration_ns) * seconds_per_tick * 1e9;

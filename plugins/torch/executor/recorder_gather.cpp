@@ -48,10 +48,24 @@ void Recorder::gather_tensor(const at::Tensor& tensor, Prov prov, std::int16_t a
     if (found.writer != kNone) {
       if (producer != kNone && !found.covers_producer) edges_.push_back({producer, arg, sub});
       edges_.push_back({found.writer, found.covers_producer ? arg : std::int16_t{-1}, sub});
+      if (found.covers_producer) note_own_shape(tensor, found.writer, arg, sub);
       return;
     }
   }
   if (producer != kNone) edges_.push_back({producer, arg, sub});
+}
+
+void Recorder::note_own_shape(const at::Tensor& tensor, std::uint32_t writer, std::int16_t arg, std::int16_t sub) {
+  const auto& written = capture_.events[writer];
+  const auto sizes = tensor.sizes();
+  if (written.dtype == dtype_of(tensor) &&
+      std::ranges::equal(capture_.shapes[static_cast<std::int32_t>(written.shape)], sizes))
+    return;
+  words_.push_back(ArgHeader{ArgTag::kTensor, static_cast<std::uint16_t>(arg), ArgHeader::kNoFlow}.pack());
+  words_.push_back(static_cast<std::int64_t>(sizes.size()) + 2);
+  words_.push_back(static_cast<std::int64_t>(dtype_of(tensor)));
+  words_.push_back(sub);
+  words_.insert(words_.end(), sizes.begin(), sizes.end());
 }
 
 void Recorder::gather_value(const c10::IValue& value, Prov prov, std::int16_t arg, std::int16_t* sub) {
@@ -83,6 +97,7 @@ void Recorder::push_packed(ArgTag tag, std::uint16_t position, std::uint32_t flo
   words.push_back(ArgHeader{tag, position, flow}.pack());
   switch (tag) {
     case ArgTag::kNone:
+    case ArgTag::kTensor:  // of no host value
       break;
     case ArgTag::kInt:
       words.push_back(value.toInt());

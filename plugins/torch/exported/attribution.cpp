@@ -169,9 +169,16 @@ NodePlace Attribution::place(const ExportedNode& node, const NodePlace& base) {
     }
   } else {
     place.call_site = call_sites_.row("", 0, -1, -1, "forward");
+    for (std::size_t level = 1; level < place.levels.size(); ++level) place.levels[level].call_site = place.call_site;
   }
   if (cached) places_.emplace(key, place);
   return place;
+}
+
+std::int32_t Attribution::subgraph_site(const NodePlace& place, const std::string& graph) {
+  const auto& sites = tables_.call_sites;
+  const auto row = static_cast<std::size_t>(place.call_site);
+  return call_sites_.row(std::string(tables_.strings[sites.file[row]]), sites.line[row], -1, -1, graph);
 }
 
 std::int32_t Attribution::split_line(const ExportedNode& node, const NodePlace& place, std::string_view func_name,

@@ -37,6 +37,9 @@ class Attribution {
   /// `base`: the place of the higher-order operator around a subgraph, for nodes whose metadata has no modules.
   NodePlace place(const ExportedNode& node, const NodePlace& base);
 
+  /// The call site that stands for a subgraph of an operator at `place`: the operator's line, the graph's name.
+  std::int32_t subgraph_site(const NodePlace& place, const std::string& graph);
+
   /// The call site of one of several calls of the same function on one line. A line that names `func_name` k times
   /// gives its (i mod k)-th name to the i-th occurrence inside one module call; other lines are returned as they are.
   /// `call` identifies the module call.

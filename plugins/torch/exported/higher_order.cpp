@@ -140,7 +140,7 @@ void ExportedLowering::alias_outputs(const ExportedNode& node, const Operands& s
 
 ExportedLowering::Operands ExportedLowering::lower_subgraph(const ExportedNode& node, const ExportedGraph& graph,
                                                             const Operands& operands, const NodePlace& place,
-                                                            Block& block) {
+                                                            Block& block, bool is_own_code) {
   if (graph.inputs.size() != operands.size()) {
     fail(node, "hands " + std::to_string(operands.size()) + " values to " + graph.name + ", which takes " +
                    std::to_string(graph.inputs.size()));
@@ -154,7 +154,9 @@ ExportedLowering::Operands ExportedLowering::lower_subgraph(const ExportedNode& 
     if (const auto* ref = graph.inputs[i].ref()) scope.slots[ref->value] = operands[i];
   }
   Output out{block, &place, open_.size()};
+  if (is_own_code) subgraphs_.push_back({place.levels.size(), attribution_.subgraph_site(place, graph.name)});
   lower_graph(scope, out, graph.name);
+  if (is_own_code) subgraphs_.pop_back();
   Operands results;
   for (const auto& output : graph.outputs) {
     if (const auto* ref = output.ref()) {
@@ -200,7 +202,7 @@ void ExportedLowering::lower_inline(const ExportedNode& node, std::size_t graph_
                                     const NodePlace& place, Scope& scope, Output& out) {
   const auto& graph = graph_argument(node, graph_at);
   const auto operands = operands_from(node, first_operand, scope, out);
-  alias_outputs(node, lower_subgraph(node, graph, operands, place, out.block), scope, out);
+  alias_outputs(node, lower_subgraph(node, graph, operands, place, out.block, false), scope, out);
 }
 
 void ExportedLowering::lower_grad_mode(const ExportedNode& node, const NodePlace& place, Scope& scope, Output& out) {

@@ -157,7 +157,12 @@ void ExportedLowering::lower_graph(Scope& scope, Output& out, const std::string&
 
 void ExportedLowering::lower_node(const ExportedNode& node, std::size_t index, Scope& scope, Output& out) {
   node_ = &node;
-  const auto place = attribution_.place(node, *out.base);
+  auto place = attribution_.place(node, *out.base);
+  std::vector<std::int32_t> around;
+  for (const auto& subgraph : subgraphs_) {
+    if (subgraph.levels == place.levels.size()) around.push_back(subgraph.site);
+  }
+  place.frames.insert(place.frames.begin(), around.begin(), around.end());
   move_to(place, index, scope, out);
   if (const auto name = higher_order_name(node.target); !name.empty()) {
     lower_higher_order(node, name, place, scope, out);

@@ -101,9 +101,11 @@ class ExportedLowering {
 
   // --- subgraphs
   using Operands = std::vector<std::uint32_t>;
-  /// Lowers a subgraph in place, its inputs bound to `operands`; returns the slots of its outputs.
+  /// Lowers a subgraph in place, its inputs bound to `operands`; returns the slots of its outputs. A subgraph is a
+  /// place in the code of its own, though its nodes inherit the line of the operator that it belongs to: without
+  /// `is_own_code` it is taken for a part of what stands around it.
   Operands lower_subgraph(const ExportedNode& node, const ExportedGraph& graph, const Operands& operands,
-                          const NodePlace& place, Block& block);
+                          const NodePlace& place, Block& block, bool is_own_code = true);
   const ExportedGraph& graph_argument(const ExportedNode& node, std::size_t at) const;
   /// Slots of the arguments from `first` on, or of the elements of the list at `at`.
   Operands operands_from(const ExportedNode& node, std::size_t first, Scope& scope, Output& out);
@@ -167,6 +169,11 @@ class ExportedLowering {
   std::uint32_t next_slot_ = 0;
   std::vector<OpenCall> open_;
   std::uint32_t calls_ = 0;
+  struct Subgraph {
+    std::size_t levels;  ///< modules around the operator that it belongs to
+    std::int32_t site;   ///< row of call_sites that stands for it
+  };
+  std::vector<Subgraph> subgraphs_;  ///< around the node that is being lowered, outermost first
   std::string graph_name_;
   const ExportedNode* node_ = nullptr;  ///< at hand, for source names and line splitting
 };

@@ -279,6 +279,21 @@ def functionalized_kinds():
                    {"nothing": None, "first": "x", "second": "y"}, lambda x, y: (x + y, y))
 
 
+def untraced():
+    """Calls of modules without a stack trace, as other exporters write them; every other node has an empty one."""
+    def edit(program):
+        for i, node in enumerate(program["graph_module"]["graph"]["nodes"]):
+            if i % 2:
+                node["metadata"]["stack_trace"] = ""
+            else:
+                node["metadata"].pop("stack_trace", None)
+
+    rewrite("loops.pt2", "untraced.pt2", change_json("models/", edit))
+    for side in ("inputs", "outputs"):
+        with open(f"loops.{side}.safetensors", "rb") as source, open(f"untraced.{side}.safetensors", "wb") as target:
+            target.write(source.read())
+
+
 def hints_kinds():
     """Every remaining argument kind of the schema, as values of a hint that the program carries along unread."""
     args = ramp(3, 4), ramp(3, 4)
@@ -328,7 +343,7 @@ def layouts():
         write_sides(name, torch.export.load("plain.pt2").module(), args)
 
 
-MAKERS = {f.__name__: f for f in (several, subclass, draft, cuda, aoti, crafted, auto_functionalized, functionalized_kinds, hints_kinds,
+MAKERS = {f.__name__: f for f in (several, subclass, draft, cuda, aoti, crafted, auto_functionalized, functionalized_kinds, hints_kinds, untraced,
                                 failing_inputs, layouts)}
 
 
