@@ -402,6 +402,20 @@ class Facts(InTemporary):
         shared = next(module for module in manifest["modules"] if module["address"] == "shared")
         self.assertEqual((shared["addresses"], shared["calls"]), (["shared", "alias"], 4))
 
+    def test_constants_of_modules(self):
+        model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3, padding=(1, 2)), torch.nn.GELU(approximate="tanh"),
+                                    torch.nn.LayerNorm(4, eps=1e-6), torch.nn.Dropout(0.25))
+        model[3].weights = [0.5] * 17  # no constant: too long to be one
+        model[3].scale, model[3].top = torch.ones(1), float("inf")
+        manifest, _ = self.record(model, torch.randn(1, 1, 4, 2))
+        attributes = {module["address"]: module["attributes"] for module in manifest["modules"]}
+        self.assertEqual(attributes["self"], {})
+        self.assertEqual({name: attributes["0"][name] for name in ("in_channels", "kernel_size", "padding", "padding_mode")},
+                         {"in_channels": "1", "kernel_size": "[3, 3]", "padding": "[1, 2]", "padding_mode": '"zeros"'})
+        self.assertEqual(attributes["1"], {"approximate": '"tanh"'})
+        self.assertEqual(attributes["2"], {"normalized_shape": "[4]", "eps": "1e-06", "elementwise_affine": "True"})
+        self.assertEqual(attributes["3"], {"p": "0.25", "inplace": "False", "top": "inf"})
+
     def test_the_same_run_gives_the_same_files(self):
         model, x = models.Nested(), torch.randn(2, 8)
         sums = []

@@ -9,7 +9,8 @@ Then `torchlens diff ref.tlspec model.pt2 --input x.safetensors` says where an e
 
 What is recorded: the outputs of every call of every module whose address `match` finds (None: all), nested outputs by
 path; the inputs and outputs of every call of the model; what `tap("name", value)` is given between stages; a digest of
-every parameter and buffer; mode, seed, digests of the random states, versions, the source lines of forwards and calls.
+every parameter and buffer; the constants every module was built with (eps, stride …); mode, seed, digests of the random
+states, versions, the source lines of forwards and calls.
 A value is what it was when its module returned; it is written out at once, so that memory stays at one tensor. Hooks are
 removed afterwards. Where the model raises, what came before is kept and marked as failed, and the exception goes on.
 
@@ -286,6 +287,30 @@ def _scalar(value):
     if isinstance(value, float):
         return json.dumps(value) if value == value and abs(value) != float("inf") else str(value)
     return None
+
+
+def _literal(value):
+    """The text of a constant as torchlens writes arguments (True, 3, 1e-05, "tanh", [1, 1]); None for anything else."""
+    if value is None or type(value) in (bool, int, float):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value) if len(value) <= 64 else None
+    if isinstance(value, (torch.dtype, torch.device)):
+        return str(value)
+    if isinstance(value, (list, tuple)) and len(value) <= 16:
+        items = [_literal(item) for item in value]
+        return None if None in items else "[%s]" % ", ".join(items)
+    return None
+
+
+def _attributes(module):
+    """The constants a module was built with: public attributes of the instance that are numbers, words or lists of them."""
+    found = {}
+    for name, value in vars(module).items():
+        text = None if name.startswith("_") or name == "training" else _literal(value)
+        if text is not None and len(found) < 64:
+            found[name] = text
+    return found
 
 
 def _line_of_class(module):
@@ -781,6 +806,7 @@ class record:
                 "address": addresses[0], "addresses": addresses, "class": type(module).__name__,
                 "qualified_class": "%s.%s" % (type(module).__module__, type(module).__qualname__),
                 "training": module.training, "calls": self.calls.get(addresses[0], 0), "file": file, "line": line,
+                "attributes": _attributes(module),
             })
         return records
 
