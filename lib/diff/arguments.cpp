@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "diff/argument_rules.h"
 #include "diff/side.h"
 #include "trace/args.h"
 
@@ -84,6 +85,13 @@ std::string packed_text(const ArgHeader& header, std::span<const std::int64_t> w
   return text + "]";
 }
 
+std::optional<std::int64_t> integer_of(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 std::optional<double> number_of(std::string_view text) {
   if (text == "True") return 1;
   if (text == "False") return 0;
@@ -94,97 +102,19 @@ std::optional<double> number_of(std::string_view text) {
   return value;
 }
 
-bool same_number(double a, double b) { return a == b || std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b)); }
-
-/// The elements of a list literal; a scalar is a list of one.
-std::vector<std::string_view> elements(std::string_view text) {
-  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return {text};
-  return split_top(text.substr(1, text.size() - 2));
-}
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-/// How a value is computed or kept, not which.
-constexpr std::array<std::string_view, 15> kImmaterial = {
-    "cudnn_enable", "cudnn_enabled", "benchmark",          "deterministic", "allow_tf32",
-    "layout",       "device",        "pin_memory",         "non_blocking",  "copy",
-    "implicit",     "memory_format", "scale_grad_by_freq", "sparse",        "sparse_grad"};
-/// Sizes that the shape of the output tells too.
-constexpr std::array<std::string_view, 7> kSizes = {"size",        "sizes",      "shape", "output_size",
-                                                    "split_sizes", "split_size", "end"};
-constexpr std::array<std::string_view, 8> kDims = {"dim",  "dims",      "axis",    "dim0",
-                                                   "dim1", "start_dim", "end_dim", "start"};
-
-/// Operands that no operation does without: shown as None where a host value stands for the tensor.
-constexpr std::array<std::string_view, 5> kRequired = {"self", "other", "value", "input", "mat2"};
-
-/// Dims counted from the front and from the back name the same axis of a tensor of that rank.
-bool same_dims(std::string_view a, std::string_view b, std::int64_t rank) {
-  const auto left = elements(a);
-  const auto right = elements(b);
-  if (left.size() != right.size()) return false;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const auto x = number_of(left[i]);
-    const auto y = number_of(right[i]);
-    if (!x || !y) return false;
-    const auto apart = std::abs(*x - *y);
-    const bool wrapped =
-        (*x < 0) != (*y < 0) && (apart == static_cast<double>(rank) || apart == static_cast<double>(rank + 1));
-    if (apart != 0 && !wrapped) return false;
-  }
-  return true;
-}
-
-struct OpSideFacts {
-  const Trace& trace;
-  OpId op;
-  std::vector<OpArgument> arguments = arguments_of(trace, op);
-  std::span<const std::int64_t> sizes = trace.shapes[trace.ops.shape[op.index()]];
-  std::string_view operator_name = trace.strings[trace.instructions.op_name[row_of(trace.ops.instruction[op.index()])]];
-
-  const OpArgument* find(std::string_view name) const {
-    const auto found = std::ranges::find(arguments, name, &OpArgument::name);
-    return found == arguments.end() ? nullptr : &*found;
-  }
-  std::int64_t input_rank() const {
-    const auto [begin, end] = edge_range(trace, op);
-    if (begin == end) return static_cast<std::int64_t>(sizes.size());
-    return static_cast<std::int64_t>(trace.shapes[trace.ops.shape[row_of(trace.edges.parent[begin])]].size());
-  }
-};
-
-/// A 0-d tensor where the other dialect has a number, or a value that is shown by its type only: `f64[]`.
-bool is_unknown(std::string_view text) { return text == "?" || (text.find('[') != 0 && text.ends_with(']')); }
-
-bool is_none(const OpArgument& argument) {
-  return (argument.text == "none" || argument.text == "None") && !is_one_of(argument.name, kRequired);
-}
-
-bool is_open_end(std::string_view text) { return text == "None" || text == "0" || text == "9223372036854775807"; }
-
-bool immaterial(const OpArgument& a, const OpArgument& b, const OpSideFacts& reference, const OpSideFacts& subject) {
-  if (is_one_of(a.name, kImmaterial)) return true;
-  if (is_unknown(a.text) || is_unknown(b.text)) return true;
-  const bool same_shape = std::ranges::equal(reference.sizes, subject.sizes);
-  if (same_shape && is_one_of(a.name, kSizes)) return true;
-  if (a.name == "start" && is_open_end(a.text) && is_open_end(b.text)) return true;
-  if ((a.text == "None" || b.text == "None") && is_one_of(a.name, kRequired)) return true;
-  // A default that one dialect writes out.
-  if (a.text == "None" || b.text == "None") {
-    if (a.name == "dtype" || a.name == "stride" || a.name == "scale" || a.name == "divisor_override") return true;
-  }
-  if (a.name == "momentum" || a.name == "p") {  // without effect in evaluation
-    const auto* mode = reference.find(a.name == "p" ? "train" : "training");
-    const auto* other = subject.find(a.name == "p" ? "train" : "training");
-    if (mode && other && mode->text == "False" && other->text == "False") return true;
-  }
-  return is_one_of(a.name, kDims) && same_dims(a.text, b.text, reference.input_rank());
+/// Integers are equal or not; of real numbers one may have been rounded to single precision.
+bool same_element(std::string_view x, std::string_view y) {
+  if (x == y) return true;
+  if (integer_of(x) && integer_of(y)) return integer_of(x) == integer_of(y);
+  const auto a = number_of(x);
+  const auto b = number_of(y);
+  if (!a || !b) return false;
+  return *a == *b || (std::isfinite(*a) && std::isfinite(*b) &&
+                      std::abs(*a - *b) <= 0x1p-23 * std::max(std::abs(*a), std::abs(*b)));
 }
 
 /// The parameters that an operation was given at a position, several where it takes a list.
-std::vector<std::int32_t> params_at(const OpSideFacts& side, std::size_t position) {
+std::vector<std::int32_t> params_at(const OpCall& side, std::size_t position) {
   std::vector<std::int32_t> params;
   const auto& uses = side.trace.param_uses;
   const auto first = std::ranges::lower_bound(uses.op, static_cast<std::int32_t>(side.op.value));
@@ -195,8 +125,8 @@ std::vector<std::int32_t> params_at(const OpSideFacts& side, std::size_t positio
   return params;
 }
 
-void compare_parameters(const OpSideFacts& reference, const OpSideFacts& subject, const std::string& name,
-                        std::size_t r_position, std::size_t s_position, std::vector<ArgumentDifference>& differences) {
+void compare_parameters(const OpCall& reference, const OpCall& subject, const std::string& name, std::size_t r_position,
+                        std::size_t s_position, std::vector<ArgumentDifference>& differences) {
   const auto ours = params_at(reference, r_position);
   const auto theirs = params_at(subject, s_position);
   const auto text = [](const Trace& trace, std::int32_t param, std::string_view digest) {
@@ -264,7 +194,39 @@ std::string sizes_text(std::span<const std::int64_t> sizes) {
   return text + "]";
 }
 
+/// The differing texts of one argument that both calls have, put behind `differences`.
+void compare_argument(const OpCall& reference, std::size_t position, const OpCall& subject, const OpArgument& theirs,
+                      std::vector<ArgumentDifference>& differences) {
+  const auto& ours = reference.arguments[position];
+  const auto& left_number = ours.is_tensor ? ours.number : ours.text;
+  const auto& right_number = theirs.is_tensor ? theirs.number : theirs.text;
+  if ((ours.is_tensor || theirs.is_tensor) && number_of(left_number) && number_of(right_number)) {
+    if (!same_literal(left_number, right_number)) differences.push_back({ours.name, left_number, right_number});
+  } else if (ours.is_tensor != theirs.is_tensor) {
+    if (!is_none(ours) && !is_none(theirs)) return;  // a number against a tensor whose value is not known
+    const auto shown = [](const OpArgument& argument) { return is_none(argument) ? "none" : argument.text; };
+    differences.push_back({ours.name, shown(ours), shown(theirs)});
+  } else if (ours.is_tensor) {
+    const auto s_position = static_cast<std::size_t>(&theirs - subject.arguments.data());
+    compare_parameters(reference, subject, ours.name, position, s_position, differences);
+  } else if (ours.text != "none" && theirs.text != "none" && !is_immaterial(ours, theirs, reference, subject)) {
+    const auto left = meaning_of(ours, reference);
+    const auto right = meaning_of(theirs, subject);
+    if (same_literal(left.value, right.value)) return;
+    ArgumentDifference difference{ours.name, left.shown, right.shown};
+    const auto told = [&](const ArgumentDifference& other) {  // the dtype of the output
+      return other.name == difference.name && other.reference == left.value && other.subject == right.value;
+    };
+    if (!std::ranges::any_of(differences, told)) differences.push_back(std::move(difference));
+  }
+}
+
 }  // namespace
+
+std::vector<std::string_view> list_elements(std::string_view text) {
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return {text};
+  return split_top(text.substr(1, text.size() - 2));
+}
 
 std::vector<OpArgument> arguments_of(const Trace& trace, OpId op) {
   std::vector<OpArgument> arguments;
@@ -282,8 +244,10 @@ std::vector<OpArgument> arguments_of(const Trace& trace, OpId op) {
   }
   const auto give = [&](std::int64_t position, const std::string& text, bool tensor) {
     if (position < 0 || static_cast<std::size_t>(position) >= arguments.size()) return;
-    arguments[static_cast<std::size_t>(position)].text = text;
-    arguments[static_cast<std::size_t>(position)].is_tensor = tensor;
+    auto& argument = arguments[static_cast<std::size_t>(position)];
+    if (tensor && number_of(argument.text)) argument.number = argument.text;
+    argument.text = text;
+    argument.is_tensor = tensor;
   };
   for_each_arg(op_args(trace, op), [&](const ArgHeader& header, std::span<const std::int64_t> words) {
     give(header.position, packed_text(header, words, trace), false);
@@ -301,18 +265,13 @@ std::vector<OpArgument> arguments_of(const Trace& trace, OpId op) {
 
 bool same_literal(std::string_view a, std::string_view b) {
   if (a == b) return true;
-  const auto left = elements(a);
-  const auto right = elements(b);
+  const auto left = list_elements(a);
+  const auto right = list_elements(b);
   if (left.empty() || right.empty()) return left.empty() && right.empty();
   const bool repeated = left.size() == 1 || right.size() == 1;
   if (left.size() != right.size() && !repeated) return false;
   for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
-    const auto x = left[std::min(i, left.size() - 1)];
-    const auto y = right[std::min(i, right.size() - 1)];
-    if (x == y) continue;
-    const auto m = number_of(x);
-    const auto n = number_of(y);
-    if (!m || !n || !same_number(*m, *n)) return false;
+    if (!same_element(left[std::min(i, left.size() - 1)], right[std::min(i, right.size() - 1)])) return false;
   }
   return true;
 }
@@ -331,32 +290,33 @@ std::vector<ArgumentDifference> argument_differences(const Trace& reference_trac
   if (!std::ranges::equal(r_sizes, s_sizes)) differences.push_back({"shape", sizes_text(r_sizes), sizes_text(s_sizes)});
   if (reference_trace.ops.instruction[r_row] < 0 || subject_trace.ops.instruction[s_row] < 0) return differences;
   if (plainly_equal(reference_trace, reference_op, subject_trace, subject_op)) return differences;
-  const OpSideFacts reference{reference_trace, reference_op};
-  const OpSideFacts subject{subject_trace, subject_op};
+  const OpCall reference{reference_trace, reference_op};
+  const OpCall subject{subject_trace, subject_op};
   const auto r_type = canonical_type(layer_type(reference_trace, reference_op));
   const auto s_type = canonical_type(layer_type(subject_trace, subject_op));
   if (r_type != s_type) {
     if (is_neutral(reference_trace, r_row) && is_neutral(subject_trace, s_row)) return differences;
-    differences.push_back({"operator", std::string(reference.operator_name), std::string(subject.operator_name)});
+    differences.push_back({"operator", std::string(reference.operator_name()), std::string(subject.operator_name())});
     return differences;
   }
   for (std::size_t position = 0; position < reference.arguments.size(); ++position) {
     const auto& ours = reference.arguments[position];
     const auto* theirs = ours.name.empty() ? nullptr : subject.find(ours.name);
-    if (!theirs) continue;
-    if (ours.is_tensor != theirs->is_tensor) {
-      if (!is_none(ours) && !is_none(*theirs)) continue;  // a number against a 0-d tensor
-      const auto shown = [](const OpArgument& argument) { return is_none(argument) ? "none" : argument.text; };
-      differences.push_back({ours.name, shown(ours), shown(*theirs)});
-    } else if (ours.is_tensor) {
-      const auto s_position = static_cast<std::size_t>(theirs - subject.arguments.data());
-      compare_parameters(reference, subject, ours.name, position, s_position, differences);
-    } else if (!same_literal(ours.text, theirs->text) && ours.text != "none" && theirs->text != "none" &&
-               !immaterial(ours, *theirs, reference, subject)) {
-      differences.push_back({ours.name, ours.text, theirs->text});
-    }
+    if (theirs) compare_argument(reference, position, subject, *theirs, differences);
   }
   return differences;
+}
+
+bool draws_random(const Trace& trace, OpId op) {
+  if (!(trace.ops.flags[op.index()] & kOpRandom)) return false;
+  const auto arguments = arguments_of(trace, op);
+  const auto is = [&](std::string_view name, std::string_view value) {
+    const auto found = std::ranges::find(arguments, name, &OpArgument::name);
+    return found != arguments.end() && same_literal(found->text, value);
+  };
+  const bool trains = std::ranges::find(arguments, "train", &OpArgument::name) != arguments.end();
+  return !is("train", "False") && !is("training", "False") && !is("dropout_p", "0") && !is("dropout", "0") &&
+         !(trains && is("p", "0"));
 }
 
 }  // namespace tl

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "diff/arguments.h"
 #include "diff/values.h"
 #include "diff/weights.h"
 #include "tensor/statistics.h"
@@ -176,9 +177,11 @@ void compare_module_modes(const Trace& reference, const Trace& subject, const Re
   }
 }
 
-bool draws_random(const Side& side) {
-  return side.trace &&
-         std::ranges::any_of(side.trace->ops.flags, [](std::uint32_t flags) { return (flags & kOpRandom) != 0; });
+bool any_draws_random(const Side& side) {
+  for (std::uint32_t op = 0; side.trace && op < side.size(); ++op) {
+    if (draws_random(*side.trace, OpId{op})) return true;
+  }
+  return false;
 }
 
 std::string seed_of(const Side& side) {
@@ -271,7 +274,7 @@ std::vector<Precondition> check_preconditions(const Side& reference, const Side&
   if (reference.trace && subject.trace) {
     compare_module_modes(*reference.trace, *subject.trace, rename, conditions.back());
   }
-  if (draws_random(reference) || draws_random(subject)) {
+  if (any_draws_random(reference) || any_draws_random(subject)) {
     conditions.push_back(compare_text("seed", seed_of(reference), seed_of(subject)));
   }
   if (reference.trace && subject.trace) conditions.push_back(compare_branches(*reference.trace, *subject.trace));

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "diff/arguments.h"
 #include "diff/changes.h"
 
 namespace tl {
@@ -73,7 +74,8 @@ std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& r
             difference.subject + " in subject";
   }
   if (text.empty()) text = arguments_above(site, report);
-  if (text.empty() && subject.trace && (subject.trace->ops.flags[row_of(site.subject.row)] & kOpRandom)) {
+  if (text.empty() && subject.trace &&
+      draws_random(*subject.trace, OpId{static_cast<std::uint32_t>(site.subject.row)})) {
     text = "it draws random numbers";
   }
   return text;
