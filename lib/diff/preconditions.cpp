@@ -33,8 +33,21 @@ std::string type_text(DType dtype, std::span<const std::int64_t> sizes) {
   return text + "]";
 }
 
-void add_detail(Precondition& condition, std::string text) {
-  if (condition.details.size() < kMostDetails) condition.details.push_back(std::move(text));
+void add_detail(Precondition& condition, std::string text) { condition.details.push_back(std::move(text)); }
+
+/// Leaves the first details of many and says how many there are.
+void shorten(Precondition& condition) {
+  if (condition.details.size() <= kMostDetails) return;
+  const auto more = condition.details.size() - kMostDetails;
+  condition.details.resize(kMostDetails);
+  condition.details.push_back("and " + std::to_string(more) + " more");
+}
+
+/// Two of the names, and how many more there are.
+std::string some_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 2); ++i) text += (i ? ", " : "") + names[i];
+  return names.size() > 2 ? text + " and " + std::to_string(names.size() - 2) + " more" : text;
 }
 
 void settle(Precondition& condition) {
@@ -73,22 +86,17 @@ Precondition compare_state(const Side& reference, const Side& subject, const Ali
       add_detail(condition, std::move(text));
     }
   }
+  for (std::size_t s = 0; kind == OpKind::kInput && s < subject.size(); ++s) {
+    if (subject.kind[s] != kind || alignment.reference_of[s] >= 0 || dtype_of(subject, s) == DType::kNone) continue;
+    ++condition.total;
+    add_detail(condition, site_ref(subject, s).module + " is only in the subject");
+  }
   settle(condition);
   return condition;
 }
 
 /// How each parameter of the reference differs, where its values were looked at.
 using Explained = std::unordered_map<std::string_view, const WeightDifference*>;
-
-/// Pairs that have no common name: packed weights, dequantised ones.
-void add_unnamed_weights(const std::vector<WeightDifference>& weights, const std::unordered_set<std::string>& named,
-                         Precondition& condition) {
-  for (const auto& difference : weights) {
-    if (named.contains(difference.reference)) continue;
-    ++condition.total;
-    add_detail(condition, difference.reference + ": " + difference.text + "; " + difference.subject + " in subject");
-  }
-}
 
 /// What is said of two parameters of one name that differ.
 std::string weight_detail(const ParamFacts& ours, const ParamFacts& theirs, const Explained& explained,
@@ -104,43 +112,174 @@ std::string weight_detail(const ParamFacts& ours, const ParamFacts& theirs, cons
          (held == by_digest.end() ? "" : "; the subject has them in " + std::string(held->second));
 }
 
-Precondition compare_weights(const Side& reference, const Side& subject, const Renamer& rename,
-                             const std::vector<WeightDifference>& weights) {
-  Precondition condition;
-  condition.name = "weights";
-  const auto theirs = params_of(subject, {});
-  std::unordered_map<std::string_view, const ParamFacts*> by_name;
-  std::unordered_map<std::string_view, std::string_view> by_digest;
-  for (const auto& param : theirs) {
-    by_name.emplace(param.name, &param);
-    if (!param.digest.empty()) by_digest.emplace(param.digest, param.name);
-  }
-  Explained explained;
-  for (const auto& difference : weights) explained.emplace(difference.reference, &difference);
-  std::unordered_set<std::string> told;
-  std::int64_t elsewhere = 0;
-  for (const auto& param : params_of(reference, rename)) {
-    const auto named = by_name.find(param.name);
-    if (named == by_name.end()) {
-      if (!param.digest.empty() && by_digest.contains(param.digest)) ++condition.same, ++condition.total, ++elsewhere;
-      continue;
+/// The further names of parameters that have several, by name: tied weights.
+std::unordered_map<std::string, std::string> first_names(const Side& side, const Renamer& rename) {
+  std::unordered_map<std::string, std::string> first;
+  const auto name = [&](std::string_view address) { return rename ? rename(address) : std::string(address); };
+  if (side.dump) {
+    for (const auto& param : side.dump->params) {
+      for (const auto& other : param.other_addresses) first.emplace(name(other), name(param.address));
     }
-    const auto& other = *named->second;
-    const bool same_type = param.dtype == other.dtype && param.sizes == other.sizes;
-    if (same_type && (param.digest.empty() || other.digest.empty())) continue;
-    ++condition.total;
-    if (same_type && param.digest == other.digest) {
-      ++condition.same;
-      continue;
-    }
-    told.insert(param.address);
-    add_detail(condition, weight_detail(param, other, explained, by_digest));
+    return first;
   }
-  add_unnamed_weights(weights, told, condition);
-  settle(condition);
-  if (elsewhere > 0) add_detail(condition, std::to_string(elsewhere) + " under other names");
-  return condition;
+  const auto& params = side.trace->params;
+  for (std::size_t row = 0; row < params.address.size(); ++row) {
+    const auto address = side.trace->strings[params.address[row]];
+    auto rest = side.trace->strings[params.all_addresses[row]];
+    while (!rest.empty()) {
+      const auto comma = std::min(rest.find(','), rest.size());
+      if (rest.substr(0, comma) != address) first.emplace(name(rest.substr(0, comma)), name(address));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  }
+  return first;
 }
+
+/// Addresses of parameters that the other side must have: no constants, and none that nothing reads.
+std::unordered_set<std::string_view> needed_params(const Side& side) {
+  std::unordered_set<std::string_view> needed;
+  if (side.dump) {
+    for (const auto& param : side.dump->params) {
+      if (!param.is_buffer) needed.insert(param.address);
+    }
+    return needed;
+  }
+  const auto& trace = *side.trace;
+  for (const auto param : trace.param_uses.param) {
+    if (param < 0 || static_cast<ParamKind>(trace.params.kind[row_of(param)]) == ParamKind::kConstant) continue;
+    needed.insert(trace.strings[trace.params.address[row_of(param)]]);
+  }
+  return needed;
+}
+
+/// Parameters of both sides: by name, then by content, then by what explain_weights paired.
+class WeightCheck {
+ public:
+  WeightCheck(const Side& reference, const Side& subject, const Renamer& rename,
+              const std::vector<WeightDifference>& weights)
+      : reference_(reference), subject_(subject), rename_(rename), weights_(weights) {}
+
+  Precondition run() {
+    condition_.name = "weights";
+    for (const auto& difference : weights_) explained_.emplace(difference.reference, &difference);
+    const auto ours = params_of(reference_, rename_);
+    const auto theirs = params_of(subject_, {});
+    for (const auto& param : theirs) {
+      if (!param.digest.empty()) by_digest_.emplace(param.digest, param.name);
+    }
+    pair_by_name(ours, theirs);
+    pair_by_content(ours, theirs);
+    for (const auto& difference : weights_) add_unnamed(difference);
+    // A side that keeps its weights elsewhere, as quantised modules do, says nothing of the other's.
+    if (condition_.total > 0) {
+      count_missing(ours, ours_told_, needed_params(reference_), "reference");
+      count_missing(theirs, theirs_told_, needed_params(subject_), "subject");
+    }
+    settle(condition_);
+    if (elsewhere_ > 0) summaries_.push_back(std::to_string(elsewhere_) + " under other names");
+    condition_.details.insert(condition_.details.begin(), summaries_.begin(), summaries_.end());
+    return std::move(condition_);
+  }
+
+ private:
+  using ByName = std::unordered_map<std::string_view, const ParamFacts*>;
+
+  static ByName by_name(const std::vector<ParamFacts>& params) {
+    ByName index;
+    for (const auto& param : params) index.emplace(param.name, &param);
+    return index;
+  }
+
+  /// A parameter that is tied on one side only meets each of the other's.
+  void pair_by_name(const std::vector<ParamFacts>& ours, const std::vector<ParamFacts>& theirs) {
+    const auto ours_by_name = by_name(ours);
+    const auto theirs_by_name = by_name(theirs);
+    const auto find = [](const ByName& index, const std::unordered_map<std::string, std::string>& first,
+                         const std::string& name) -> const ParamFacts* {
+      if (const auto found = index.find(name); found != index.end()) return found->second;
+      const auto alias = first.find(name);
+      const auto found = alias == first.end() ? index.end() : index.find(alias->second);
+      return found == index.end() ? nullptr : found->second;
+    };
+    const auto our_first = first_names(reference_, rename_);
+    const auto their_first = first_names(subject_, {});
+    std::unordered_map<const ParamFacts*, const ParamFacts*> partner;
+    for (const auto& param : ours) {
+      const auto* other = find(theirs_by_name, their_first, param.name);
+      if (!other) continue;
+      partner.emplace(&param, other);
+      compare(param, *other, param.name);
+    }
+    for (const auto& param : theirs) {
+      const auto* other = theirs_told_.contains(param.address) ? nullptr : find(ours_by_name, our_first, param.name);
+      if (other && partner[other] != &param) compare(*other, param, param.name);
+    }
+  }
+
+  void compare(const ParamFacts& ours, const ParamFacts& theirs, const std::string& name) {
+    ours_told_.insert(ours.address);
+    theirs_told_.insert(theirs.address);
+    const bool same_type = ours.dtype == theirs.dtype && ours.sizes == theirs.sizes;
+    if (same_type && (ours.digest.empty() || theirs.digest.empty())) return;
+    ++condition_.total;
+    if (same_type && ours.digest == theirs.digest) {
+      ++condition_.same;
+      return;
+    }
+    differing_.insert(ours.address);
+    auto shown = ours;
+    shown.name = name;
+    add_detail(condition_, weight_detail(shown, theirs, explained_, by_digest_));
+  }
+
+  void pair_by_content(const std::vector<ParamFacts>& ours, const std::vector<ParamFacts>& theirs) {
+    std::unordered_set<std::string_view> held;
+    for (const auto& param : ours) {
+      if (param.digest.empty()) continue;
+      held.insert(param.digest);
+      if (ours_told_.contains(param.address) || !by_digest_.contains(param.digest)) continue;
+      ours_told_.insert(param.address);
+      ++condition_.same, ++condition_.total, ++elsewhere_;
+    }
+    for (const auto& param : theirs) {  // one of the reference may be several equal ones of the subject
+      if (held.contains(param.digest)) theirs_told_.insert(param.address);
+    }
+  }
+
+  /// Pairs that have no common name: packed weights, dequantised ones.
+  void add_unnamed(const WeightDifference& difference) {
+    if (differing_.contains(difference.reference)) return;
+    ours_told_.insert(difference.reference);
+    theirs_told_.insert(difference.subject);
+    ++condition_.total;
+    add_detail(condition_, difference.reference + ": " + difference.text + "; " + difference.subject + " in subject");
+  }
+
+  void count_missing(const std::vector<ParamFacts>& params, const std::unordered_set<std::string>& told,
+                     const std::unordered_set<std::string_view>& needed, const std::string& where) {
+    std::vector<std::string> names;
+    for (const auto& param : params) {
+      if (!told.contains(param.address) && needed.contains(param.address)) names.push_back(param.address);
+    }
+    condition_.total += static_cast<std::int64_t>(names.size());
+    if (!names.empty()) {
+      summaries_.push_back(std::to_string(names.size()) + " only in " + where + ": " + some_names(names));
+    }
+  }
+
+  const Side& reference_;
+  const Side& subject_;
+  const Renamer& rename_;
+  const std::vector<WeightDifference>& weights_;
+  Explained explained_;
+  std::unordered_map<std::string_view, std::string_view> by_digest_;
+  std::unordered_set<std::string> ours_told_;  ///< by address
+  std::unordered_set<std::string> theirs_told_;
+  std::unordered_set<std::string> differing_;
+  std::vector<std::string> summaries_;  ///< before what differs one by one
+  std::int64_t elsewhere_ = 0;
+  Precondition condition_;
+};
 
 Precondition compare_text(std::string name, std::string reference, std::string subject) {
   Precondition condition;
@@ -268,7 +407,7 @@ std::vector<Precondition> check_preconditions(const Side& reference, const Side&
                                               bool values) {
   std::vector<Precondition> conditions;
   if (values) conditions.push_back(compare_state(reference, subject, alignment, OpKind::kInput));
-  conditions.push_back(compare_weights(reference, subject, rename, weights));
+  conditions.push_back(WeightCheck(reference, subject, rename, weights).run());
   if (values) conditions.push_back(compare_state(reference, subject, alignment, OpKind::kBuffer));
   conditions.push_back(compare_text("mode", mode_of(reference), mode_of(subject)));
   if (reference.trace && subject.trace) {
@@ -278,6 +417,7 @@ std::vector<Precondition> check_preconditions(const Side& reference, const Side&
     conditions.push_back(compare_text("seed", seed_of(reference), seed_of(subject)));
   }
   if (reference.trace && subject.trace) conditions.push_back(compare_branches(*reference.trace, *subject.trace));
+  for (auto& condition : conditions) shorten(condition);
   return conditions;
 }
 
