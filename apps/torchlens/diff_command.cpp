@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "diff/contents.h"
 #include "diff/diff.h"
+#include "diff/gates.h"
 #include "diff/map_rules.h"
 #include "diff/reports.h"
 #include "diff_options.h"
@@ -179,8 +180,39 @@ class DiffRun {
     auto compared = compare_recordings(left, right, chosen);
     if (reference == command_.reference) check_blamed_files(compared.report, reference, ours, true);
     if (subject == command_.subject) check_blamed_files(compared.report, subject, theirs, false);
+    if (!command_.fail_on.empty()) check_gates(dead_gates(left, right, compared.report, options.fail_on));
+    note_unused(left, compared.report);
     if (!command_.write_map.empty()) write_map(compared.alignment);
     return std::move(compared.report);
+  }
+
+  static void check_gates(const std::vector<DeadGate>& dead) {
+    if (dead.empty()) return;
+    const auto* name = std::ranges::find(kFailOnNames, dead[0].gate, &FailOnName::what);
+    throw Error(ErrorCode::kUsage, "--fail-on " + std::string(name->name) + " can decide nothing: " + dead[0].why,
+                "leave it out, or record what it is to look at");
+  }
+
+  /// What was said on the command line, or in a file that it names, and speaks of nothing in these recordings.
+  void note_unused(const Side& reference, const DiffReport& report) const {
+    std::vector<std::string> unused;
+    const auto add = [&](const std::string& option, const std::vector<std::string>& arguments) {
+      for (const auto& argument : arguments) {
+        const auto name = std::string_view(argument).substr(0, argument.rfind('='));
+        if (argument.find('=') == std::string::npos) continue;
+        if (std::ranges::none_of(report.sites, [&](const DiffSite& site) { return is_named(site, name); }))
+          unused.push_back(option + " " + argument);
+      }
+    };
+    add("--rtol", command_.rtol);
+    add("--atol", command_.atol);
+    const auto append = [&](const std::string& option, const std::vector<std::string>& lines) {
+      for (const auto& line : lines) unused.push_back(option + " " + line);
+    };
+    if (!command_.rules.empty())
+      append("--rules", unused_rules(read_text_file(command_.rules), command_.rules, report));
+    if (!command_.map.empty()) append("--map", unused_map_rules(read_text_file(command_.map), command_.map, reference));
+    for (const auto& each : unused) context_.err.line(Style::kHint, "note: ", each + " matches nothing");
   }
 
   /// Where the values of a side's parameters are: in the model file that was given, or the one that the recording was

@@ -13,6 +13,7 @@ namespace {
 struct Rule {
   std::unique_ptr<RE2> pattern;
   std::string replacement;
+  std::string where;  ///< FILE:LINE
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -32,7 +33,7 @@ Rule parse_rule(std::string_view line, const std::string& where) {
   options.set_max_mem(8 << 20);
   const auto pattern = trimmed(line.substr(0, arrow));
   Rule rule{std::make_unique<RE2>(re2::StringPiece(pattern.data(), pattern.size()), options),
-            std::string(trimmed(line.substr(arrow + 2)))};
+            std::string(trimmed(line.substr(arrow + 2))), where};
   if (!rule.pattern->ok()) throw Error(ErrorCode::kMapRules, where + ": " + rule.pattern->error());
   std::string problem;
   if (!rule.pattern->CheckRewriteString(rule.replacement, &problem)) {
@@ -41,17 +42,39 @@ Rule parse_rule(std::string_view line, const std::string& where) {
   return rule;
 }
 
-}  // namespace
-
-Renamer parse_map_rules(std::string_view text, std::string_view shown_name) {
-  auto rules = std::make_shared<std::vector<Rule>>();
+std::vector<Rule> parse_rules(std::string_view text, std::string_view shown_name) {
+  std::vector<Rule> rules;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const auto end = text.find('\n');
     const auto line = trimmed(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty() || line.front() == '#') continue;
-    rules->push_back(parse_rule(line, std::string(shown_name) + ":" + std::to_string(number)));
+    rules.push_back(parse_rule(line, std::string(shown_name) + ":" + std::to_string(number)));
   }
+  return rules;
+}
+
+/// Every address that a rule may speak of.
+std::vector<std::string_view> addresses_of(const Side& side) {
+  std::vector<std::string_view> addresses;
+  if (side.dump) {
+    for (const auto* entries : {&side.dump->inputs, &side.dump->entries, &side.dump->outputs}) {
+      for (const auto& entry : *entries) addresses.push_back(entry.name);
+    }
+    for (const auto& param : side.dump->params) addresses.push_back(param.address);
+    return addresses;
+  }
+  const auto& trace = *side.trace;
+  for (const auto code : trace.modules.address) addresses.push_back(trace.strings[code]);
+  for (const auto code : trace.params.address) addresses.push_back(trace.strings[code]);
+  for (const auto code : trace.buffers.address) addresses.push_back(trace.strings[code]);
+  return addresses;
+}
+
+}  // namespace
+
+Renamer parse_map_rules(std::string_view text, std::string_view shown_name) {
+  const auto rules = std::make_shared<const std::vector<Rule>>(parse_rules(text, shown_name));
   return [rules](std::string_view address) {
     const re2::StringPiece piece(address.data(), address.size());
     for (const auto& rule : *rules) {
@@ -64,6 +87,22 @@ Renamer parse_map_rules(std::string_view text, std::string_view shown_name) {
     }
     return std::string(address);
   };
+}
+
+std::vector<std::string> unused_map_rules(std::string_view text, std::string_view shown_name, const Side& reference) {
+  const auto rules = parse_rules(text, shown_name);
+  std::vector<bool> used(rules.size(), false);
+  for (const auto address : addresses_of(reference)) {
+    const re2::StringPiece piece(address.data(), address.size());
+    const auto rule =
+        std::ranges::find_if(rules, [&](const Rule& each) { return RE2::FullMatch(piece, *each.pattern); });
+    if (rule != rules.end()) used[static_cast<std::size_t>(rule - rules.begin())] = true;
+  }
+  std::vector<std::string> unused;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (!used[i]) unused.push_back(rules[i].where);
+  }
+  return unused;
 }
 
 std::string map_rules_text(const std::vector<std::pair<std::string, std::string>>& renamed) {

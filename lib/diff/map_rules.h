@@ -15,6 +15,9 @@ namespace tl {
 /// Error(kMapRules) with the line; `shown_name` stands for the file in messages.
 Renamer parse_map_rules(std::string_view text, std::string_view shown_name);
 
+/// Lines of such a text, as `FILE:LINE`, that decide no name of a module or parameter of the reference.
+std::vector<std::string> unused_map_rules(std::string_view text, std::string_view shown_name, const Side& reference);
+
 /// The rules for modules that were found to correspond, in the form that parse_map_rules reads.
 std::string map_rules_text(const std::vector<std::pair<std::string, std::string>>& renamed);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "diff/gates.h"
 
 namespace tl {
 namespace {
@@ -51,16 +52,6 @@ Named parse_named(std::string_view option, std::string_view argument) {
                 "write " + std::string(option) + " 1e-3, or " + std::string(option) + " blocks.7=1e-3 for one module");
   }
   return named;
-}
-
-bool is_in_module(std::string_view module, std::string_view name) {
-  return module.starts_with(name) && (module.size() == name.size() || module[name.size()] == '.');
-}
-
-bool is_named(const DiffSite& site, std::string_view name) {
-  return name.empty() || std::ranges::any_of(std::array{&site.reference, &site.subject}, [&](const SiteRef* ref) {
-           return is_in_module(ref->module, name) || ref->label == name || ref->func_name == name;
-         });
 }
 
 /// The last tolerance for a name of the site, else the last one for all.
