@@ -56,6 +56,7 @@ class Comparer {
     report_.preconditions =
         check_preconditions(reference_, subject_, alignment_, rename, report_.weights, options_.values);
     report_.changes = find_changes(reference_, subject_, alignment_, subject_sites());
+    leave_operators_to_changes();
     report_.coverage = coverage_of(reference_, subject_, alignment_, report_.sites, report_.changes);
     if (options_.values) check_coverage();
     report_.growth = growth_of(graph(), site_of_, report_.sites);
@@ -202,6 +203,19 @@ class Comparer {
                             " in subject: what rounding explains goes by the coarser");
     for (auto& site : report_.sites) {
       std::erase_if(site.arguments, [](const ArgumentDifference& argument) { return argument.name == "dtype"; });
+    }
+  }
+
+  /// Two operators that are each part of a larger rewriting are told as that change, not as an operator exchanged.
+  void leave_operators_to_changes() {
+    const auto holds = [](const std::vector<SiteRef>& refs, const SiteRef& ref) {
+      return std::ranges::find(refs, ref.row, &SiteRef::row) != refs.end();
+    };
+    for (const auto& change : report_.changes) {
+      if (change.site < 0 || change.reference.size() + change.subject.size() < 3) continue;
+      auto& site = report_.sites[row_of(change.site)];
+      if (!holds(change.reference, site.reference) || !holds(change.subject, site.subject)) continue;
+      std::erase_if(site.arguments, [](const ArgumentDifference& difference) { return difference.name == "operator"; });
     }
   }
 
