@@ -165,7 +165,7 @@ int trace(const TraceOptions& options, Context& context) {
 
 Runner add_trace_command(CLI::App& app) {
   auto options = std::make_shared<TraceOptions>();
-  app.add_option("MODEL", options->model, "a TorchScript file")->type_name("");
+  app.add_option("MODEL", options->model, "a TorchScript file or an exported program (.pt2)")->type_name("");
   add_input_options(app, *options);
   add_recording_options(app, *options);
   add_value_options(app, *options);
