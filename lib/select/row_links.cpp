@@ -1,5 +1,7 @@
 #include "select/row_links.h"
 
+#include <algorithm>
+
 namespace tl {
 namespace {
 
@@ -66,6 +68,28 @@ Marks through(const Marks& marks, const Column<std::int32_t>& column, std::size_
   return result;
 }
 
+/// True if `all`, separated by commas, has `wanted`.
+bool lists(std::string_view all, std::string_view wanted) {
+  for (std::size_t begin = 0; begin <= all.size();) {
+    const auto end = std::min(all.find(',', begin), all.size());
+    if (all.substr(begin, end - begin) == wanted) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// The module that has a parameter of that address.
+std::optional<std::size_t> module_at(const Trace& trace, std::string_view address) {
+  const auto dot = address.rfind('.');
+  const auto wanted = dot == std::string_view::npos ? std::string_view("self") : address.substr(0, dot);
+  for (std::size_t row = 0; row < trace.modules.address.size(); ++row) {
+    const auto own = trace.modules.address[row];
+    const auto all = trace.modules.all_addresses[row];
+    if (trace.strings[own] == wanted || (all >= 0 && all != own && lists(trace.strings[all], wanted))) return row;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Marks rows_of_ops(const FieldContext& context, TableId table, const Marks& ops) {
@@ -128,6 +152,23 @@ Marks rows_of_ops(const FieldContext& context, TableId table, const Marks& ops) 
       break;
   }
   return rows;
+}
+
+std::vector<ParamPlace> places_of_param(const Trace& trace, std::size_t param) {
+  std::vector<ParamPlace> places;
+  const auto& params = trace.params;
+  if (params.module[param] >= 0) places.push_back({at(params.module[param]), trace.strings[params.address[param]]});
+  if (params.all_addresses[param] < 0 || params.all_addresses[param] == params.address[param]) return places;
+  const auto all = trace.strings[params.all_addresses[param]];
+  for (std::size_t begin = 0; begin < all.size();) {
+    const auto end = std::min(all.find(',', begin), all.size());
+    const auto address = all.substr(begin, end - begin);
+    begin = end + 1;
+    if (const auto module = module_at(trace, address)) {
+      if (places.empty() || *module != places.front().module) places.push_back({*module, address});
+    }
+  }
+  return places;
 }
 
 std::optional<ModuleColumn> module_column(const Trace& trace, TableId table) {

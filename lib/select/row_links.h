@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "select/fields.h"
@@ -14,6 +16,15 @@ namespace tl {
 /// that share a payload.
 std::vector<std::uint16_t> rows_of_ops(const FieldContext& context, TableId table,
                                        const std::vector<std::uint16_t>& ops);
+
+/// A place that a parameter stands in: an address of it and the module that has it there.
+struct ParamPlace {
+  std::size_t module = 0;    ///< row of modules
+  std::string_view address;  ///< of the parameter
+};
+
+/// Where a parameter stands, its owner first: several places for tied weights, of which the owner is the module of one.
+std::vector<ParamPlace> places_of_param(const Trace& trace, std::size_t param);
 
 /// The column of the module that a row of `table` belongs to, nullptr where it is not one; of modules it is the row
 /// itself, which `own` says.

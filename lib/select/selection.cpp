@@ -131,6 +131,14 @@ class Evaluator {
       for (std::size_t row = 0; row < marks.size(); ++row) marks[row] = calls[row] != 0 ? mark_of(node) : 0;
       return marks;
     }
+    if (table == TableId::k_params) {
+      for (std::size_t row = 0; row < marks.size(); ++row) {
+        const auto places = places_of_param(trace_, row);
+        if (std::ranges::any_of(places, [&](const ParamPlace& place) { return modules[place.module] != 0; }))
+          marks[row] = mark_of(node);
+      }
+      return marks;
+    }
     for (std::size_t row = 0; row < marks.size(); ++row) {
       const auto module = column.own ? static_cast<std::int64_t>(row) : (*column.column)[row];
       if (module >= 0 && modules[static_cast<std::size_t>(module)] != 0) marks[row] = mark_of(node);
