@@ -61,7 +61,24 @@ void check_chrome(const ShowOptions& options, bool is_trace) {
               "torchlens show TRACE --format chrome > run.json");
 }
 
+/// What shapes the summary has no meaning for a record or for the table of layers.
+void check_summary_wanted(const ShowOptions& options) {
+  if (options.key.empty() && !options.layers) return;
+  const auto& summary = options.summary;
+  const SummaryScreenOptions defaults;
+  const char* given = summary.depth != defaults.depth       ? "--depth"
+                      : summary.level != defaults.level     ? "--level"
+                      : summary.view != defaults.view       ? "--view"
+                      : summary.columns != defaults.columns ? "--columns"
+                                                            : nullptr;
+  if (given == nullptr) return;
+  throw Error(ErrorCode::kUsage,
+              std::string(given) + " shapes the summary, which " + (options.layers ? "--layers" : "KEY") + " replaces",
+              "torchlens show " + shell_quoted(options.path) + " " + given + " …");
+}
+
 void show_trace(const ShowOptions& options, Context& context) {
+  check_summary_wanted(options);
   const auto manifest = read_manifest(options.path);
   const auto trace = read_tlspec(options.path, {.payloads = !options.key.empty()});
   if (context.format == Format::kChrome) {
@@ -160,14 +177,19 @@ int show(const ShowOptions& options, Context& context) {
 Runner add_show_command(CLI::App& app) {
   auto options = std::make_shared<ShowOptions>();
   app.add_option("FILE", options->path, "a recording (.tlspec) or a model file")->type_name("");
-  app.add_option("KEY", options->key,
-                 "a module (layer1.0), layer (relu_1_2), op (relu_1_2:3), module call (block:2), parameter or buffer")
-      ->type_name("");
+  const auto* key =
+      app.add_option(
+             "KEY", options->key,
+             "a module (layer1.0), layer (relu_1_2), op (relu_1_2:3), module call (block:2), parameter or buffer")
+          ->type_name("");
   app.add_flag("--layers", options->layers, "the table of all layers")->group("Show");
   app.add_flag("--all", options->everything, "every row and name: nothing folded, nothing left out")->group("Show");
   add_tree_options(app, options->summary);
   add_summary_options(app, options->summary);
-  return [options](Context& context) {
+  return [options, key](Context& context) {
+    if (key->count() > 0 && options->key.empty()) {
+      throw Error(ErrorCode::kUsage, "KEY is empty", "torchlens show TRACE shows the summary");
+    }
     options->summary.all_rows = options->everything;
     return show(*options, context);
   };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/text.h"
+
 namespace tl {
 namespace {
 
@@ -51,6 +53,27 @@ const Field* filter_field(TableId table, std::string_view filter) {
     if (field != nullptr && field->type == FieldType::kBool) return field;
   }
   return nullptr;
+}
+
+/// What can stand behind the dot.
+std::vector<std::string> filters_of(TableId table) {
+  std::vector<std::string> names;
+  for (const auto& field : fields_of(table)) {
+    if (field.type != FieldType::kBool) continue;
+    auto name = field.name;
+    for (const std::string_view prefix : {"is_", "has_", "uses_"}) {
+      if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+    }
+    names.emplace_back(name == "saved_activation" ? "saved" : name);
+  }
+  return names;
+}
+
+bool is_module_or_above(const Trace& trace, std::string_view name) {
+  return std::ranges::any_of(trace.modules.address, [&](std::int32_t code) {
+    const auto address = trace.strings[code];
+    return address.starts_with(name) && (address.size() == name.size() || address[name.size()] == '.');
+  });
 }
 
 std::vector<Found> slice(const Trace& trace, const CollectionKey& key) {
@@ -107,6 +130,25 @@ Result<Found> element(const Trace& trace, Found::Kind kind, std::int32_t index) 
   return Error(ErrorCode::kIndexOutOfRange,
                "index " + std::to_string(index) + ": there are " + std::to_string(rows) + " " + name,
                "please specify an index in the range " + std::to_string(-rows) + " - " + std::to_string(rows - 1));
+}
+
+std::optional<Error> unknown_filter(const Trace& trace, std::string_view key) {
+  const auto dot = key.find('.');
+  const auto* collection = dot == std::string_view::npos ? nullptr : collection_of(key.substr(0, dot));
+  if (collection == nullptr || is_module_or_above(trace, collection->name)) return std::nullopt;
+  const auto table = table_of(collection->kind);
+  const auto filter = key.substr(dot + 1);
+  if (filter_field(table, filter) != nullptr) return std::nullopt;
+  const auto names = filters_of(table);
+  const auto close = did_you_mean(filter, names);
+  std::string hint;
+  for (const auto& name : close.empty() ? names : close) {
+    hint += (hint.empty() ? "" : ", ") + std::string(collection->name) + "." + name;
+  }
+  return Error(
+      ErrorCode::kUnknownField,
+      "'" + std::string(key) + "': " + std::string(collection->name) + " have no filter '" + std::string(filter) + "'",
+      close.empty() ? "there are " + hint : "did you mean " + hint + "?");
 }
 
 std::optional<Result<std::vector<Found>>> slice_or_filter(const Trace& trace, std::string_view key) {

@@ -37,4 +37,8 @@ Result<Found> element(const Trace& trace, Found::Kind kind, std::int32_t index);
 /// field.
 std::optional<Result<std::vector<Found>>> slice_or_filter(const Trace& trace, std::string_view key);
 
+/// The error about a key such as ops.savedd, a collection with a filter that it has not: kUnknownField, with the
+/// filters it has. nullopt for other keys, and where a module has the name of the collection.
+std::optional<Error> unknown_filter(const Trace& trace, std::string_view key);
+
 }  // namespace tl

@@ -193,6 +193,9 @@ class Lookup {
     }
     for (const auto code : trace_.params.address) add(std::string(trace_.strings[code]));
     for (const auto code : trace_.buffers.address) add(std::string(trace_.strings[code]));
+    if (!trace_.conditionals.instruction.empty()) {
+      for (auto& label : conditional_labels(trace_)) add(std::move(label));
+    }
     return names;
   }
 
@@ -277,6 +280,7 @@ class Lookup {
   std::optional<Result<Found>> module_call(std::string_view address, std::string_view pass) const {
     const auto module = row_of(trace_.modules.address, trace_.modules.all_addresses, address);
     if (!module) return std::nullopt;
+    if (pass == "all") return Found{Found::Kind::kModule, *module};
     const auto calls = trace_.modules.num_calls[*module];
     const auto number = pass == "last" ? std::optional(calls) : number_from(pass);
     for (std::size_t row = 0; number && row < trace_.module_calls.module.size(); ++row) {
@@ -302,6 +306,23 @@ Error ambiguous(const Trace& trace, std::string_view key, const std::vector<std:
   return {ErrorCode::kAmbiguousOpLookup,
           "'" + std::string(key) + "' is part of " + std::to_string(layers.size()) + " labels", "name one of them",
           listed};
+}
+
+/// The error about a key that names several records by its form: a collection, or a filter of one.
+std::optional<Error> several_records(const Trace& trace, std::string_view key) {
+  const auto text = std::string(key);
+  if (is_collection(key)) {
+    return Error(ErrorCode::kAmbiguousOpLookup, "'" + text + "' names several records where one is needed",
+                 "torchlens query TRACE --table " + text);
+  }
+  if (const auto several = slice_or_filter(trace, key); several && several->ok()) {
+    const auto count = several->value().size();
+    return Error(ErrorCode::kAmbiguousOpLookup,
+                 "'" + text + "' names " + std::to_string(count) + (count == 1 ? " record" : " records") +
+                     " where a key of one is needed",
+                 "torchlens query TRACE " + text);
+  }
+  return unknown_filter(trace, key);
 }
 
 }  // namespace
@@ -381,6 +402,7 @@ Result<Found> look_up(const Trace& trace, std::string_view key) {
   const Lookup lookup(trace);
   if (auto found = lookup.exact(key)) return std::move(*found);
   if (const auto found = lookup.case_insensitive(key)) return *found;
+  if (auto several = several_records(trace, key)) return std::move(*several);
   if (!key.empty()) {
     const auto matches = lookup.layers_holding(key);
     if (matches.size() == 1 && trace.layers.num_passes[matches[0]] == 1) return Found{Found::Kind::kLayer, matches[0]};

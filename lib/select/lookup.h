@@ -38,11 +38,12 @@ std::vector<std::string_view> types_of_label(std::string_view text);
 
 /// Looks `key` up in the order of the design document: Layer label (relu_1_2, input_1); the other keys of Ops: label
 /// with pass (relu_1_2:3, relu_1_2:last; `:all` gives the Layer), raw label (relu_1_4_raw), short label (relu_1), role
-/// (input.x, output.0); module address (any alias), module call (block:2, block:last), address of a parameter, of a
-/// buffer; label of a conditional (cond_gt_1_2); ordinal of an Op, from 0, negative ones from the end; typed
-/// collections (layers[0], ops[-1], modules[block], params["fc.weight"]); all of these without regard to case; a
-/// substring of exactly one Op's label. Errors: kLookupNotFound (with close keys), kPassOutOfRange, kIndexOutOfRange,
-/// kModuleCallAmbiguous, kAmbiguousOpLookup (several Ops fit). Linear in the rows of the trace, without building a
+/// (input.x, output.0); module address (any alias), module call (block:2, block:last; `:all` gives the module), address
+/// of a parameter, of a buffer; label of a conditional (cond_gt_1_2); ordinal of an Op, from 0, negative ones from the
+/// end; typed collections (layers[0], ops[-1], modules[block], params["fc.weight"]); all of these without regard to
+/// case; a substring of exactly one Op's label. Errors: kLookupNotFound (with close keys), kPassOutOfRange,
+/// kIndexOutOfRange, kModuleCallAmbiguous, kAmbiguousOpLookup (several Ops fit, or the key is a collection or a filter
+/// of one), kUnknownField (a filter that a collection has not). Linear in the rows of the trace, without building a
 /// label per row but for the last resort.
 Result<Found> look_up(const Trace& trace, std::string_view key);
 

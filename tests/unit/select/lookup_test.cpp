@@ -119,6 +119,22 @@ TEST(Lookup, Collections) {
   EXPECT_EQ(missed("ops[1:3]").code, ErrorCode::kAmbiguousOpLookup);
 }
 
+TEST(Lookup, CollectionsAndFiltersAreNoOneRecord) {
+  EXPECT_EQ(missed("layers").code, ErrorCode::kAmbiguousOpLookup);
+  EXPECT_EQ(missed("layers").hint, "torchlens query TRACE --table layers");
+  EXPECT_EQ(missed("ops.compute").code, ErrorCode::kAmbiguousOpLookup);
+  EXPECT_THAT(missed("ops.compute").message, HasSubstr("names 3 records"));
+  EXPECT_EQ(missed("ops.compute").hint, "torchlens query TRACE ops.compute");
+  EXPECT_EQ(missed("ops.savedd").code, ErrorCode::kUnknownField);
+  EXPECT_THAT(missed("ops.savedd").hint, HasSubstr("did you mean ops.saved"));
+  EXPECT_THAT(missed("layers.xyzzy").hint, HasSubstr("layers.recurrent"));
+}
+
+TEST(Lookup, AllCallsOfAModuleAreTheModule) {
+  EXPECT_EQ(found("block:all"), (Found{Kind::kModule, 1}));
+  EXPECT_EQ(found("alias:all"), (Found{Kind::kModule, 1}));
+}
+
 TEST(Lookup, APartOfALabelMustMeanOneOp) {
   EXPECT_EQ(missed("relu").code, ErrorCode::kAmbiguousOpLookup);
   EXPECT_THAT(missed("relu").note, HasSubstr("relu_1_1:1, relu_1_1:2"));
