@@ -194,7 +194,10 @@ Runner add_query_command(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group("Query");
-  app.add_option("--limit", options->limit, "rows to show at most")->type_name("N")->group("Query");
+  app.add_option("--limit", options->limit, "rows to show at most")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Query");
   app.add_flag("--list-columns", options->list_columns, "the fields of the table with type, unit and meaning")
       ->group("Query");
   app.add_flag("--allow-empty", options->allow_empty, "a selector that matches nothing is no error")->group("Query");

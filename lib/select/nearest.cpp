@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "select/selection.h"
 #include "select/selector_node.h"
 #include "select/term_marks.h"
 
@@ -125,6 +126,60 @@ std::string hint_for(const SelectorNode& term, const Trace& trace) {
   return "the " + std::string(noun(term.kind)) + " are " + some_of(pool);
 }
 
+/// The innermost node that is empty although its parts are not, with its children alone as text.
+struct EmptyPart {
+  const SelectorNode* node = nullptr;
+  std::string hint;
+};
+
+std::size_t rows_alone(const SelectorNode& node, const FieldContext& context, TableId table) {
+  return select_rows(Selector::parse(selector_text(node)), context, table, NoMatch::kAllow).size();
+}
+
+EmptyPart empty_part(const Selector& selector, const FieldContext& context, TableId table) {
+  EmptyPart found{&selector.root(), {}};
+  for (bool deeper = true; deeper;) {
+    deeper = false;
+    found.hint.clear();
+    const auto kind = found.node->kind;
+    if (kind != Kind::kAnd && kind != Kind::kOr && kind != Kind::kMinus) break;
+    for (const auto& child : found.node->children) {
+      const auto rows = rows_alone(child, context, table);
+      found.hint += (found.hint.empty() ? "alone, " : ", ") + selector_text(child) + " takes " + std::to_string(rows);
+      const bool subtracted = kind == Kind::kMinus && &child != found.node->children.data();
+      if (rows > 0 || subtracted || deeper) continue;
+      found.node = &child;
+      deeper = true;
+      break;
+    }
+  }
+  return found;
+}
+
+void collect_fields(const Expression& expression, std::vector<std::string>& names) {
+  if (expression.kind == Expression::Kind::kField) add_distinct(names, expression.text);
+  for (const auto& child : expression.children) collect_fields(child, names);
+}
+
+/// What to type to see why a part that is neither a name nor made of parts is empty.
+std::string hint_for_condition(const SelectorNode& node, const FieldContext& context, TableId table) {
+  if (node.kind == Kind::kWhere) {
+    std::vector<std::string> names;
+    if (table == TableId::k_ops) names.emplace_back("label");
+    collect_fields(node.where[0], names);
+    std::string list;
+    for (const auto& name : names) list += (list.empty() ? "" : ",") + name;
+    return "torchlens query TRACE --table " + std::string(to_string(table)) + " --columns " + list +
+           " shows what it is about";
+  }
+  if (node.kind == Kind::kBare && node.text == "ops.saved") {
+    const auto& sample = context.trace().ops.sample;
+    const bool sampled = std::ranges::any_of(sample, [](std::int32_t row) { return row >= 0; });
+    if (sampled) return "no value was kept in full; where(evidence == \"sampled\") takes those that were sampled";
+  }
+  return "torchlens query TRACE shows what there is";
+}
+
 }  // namespace
 
 Error nothing_matched(const Selector& selector, const FieldContext& context, TableId table) {
@@ -132,7 +187,11 @@ Error nothing_matched(const Selector& selector, const FieldContext& context, Tab
   const auto rows = num_rows(trace, table);
   const auto message = selector.text() + " matches 0 of " + std::to_string(rows) + " " + std::string(to_string(table));
   const auto* term = first_empty(selector.root(), selector.source(), trace);
-  if (term == nullptr) return {ErrorCode::kSiteNotFound, message, "torchlens query TRACE shows what there is"};
+  if (term == nullptr) {
+    auto [node, hint] = empty_part(selector, context, table);
+    if (hint.empty()) hint = hint_for_condition(*node, context, table);
+    return selector_error(ErrorCode::kSiteNotFound, selector.source(), node->at, message, hint);
+  }
   return selector_error(ErrorCode::kSiteNotFound, selector.source(), term->at, message, hint_for(*term, trace));
 }
 

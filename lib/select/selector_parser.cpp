@@ -215,7 +215,10 @@ class Parser {
         node.text = argument(*word);
         break;
     }
-    scanner_.expect(")", where);
+    if (!scanner_.take(")")) {
+      scanner_.fail("'" + std::string(name) + "(' is not closed: expected ')' " + where + ", not " +
+                    scanner_.next_shown());
+    }
     return node;
   }
 
