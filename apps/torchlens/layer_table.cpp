@@ -35,8 +35,10 @@ LayerFacts facts_of(const Trace& trace, const std::vector<OpCost>& costs, std::s
     facts.flops = saturating_add(facts.flops, costs[op].flops.value_or(0));
     facts.macs = saturating_add(facts.macs, costs[op].macs.value_or(0));
     facts.uncounted += costs[op].flops ? 0 : 1;
-    const auto payload = trace.ops.payload[op];
-    if (payload >= 0) facts.saved += trace.payloads.bytes[static_cast<std::size_t>(payload)];
+    for (const auto payload : {trace.ops.payload[op], trace.ops.sample[op]}) {
+      if (payload >= 0)
+        facts.saved = saturating_add(facts.saved, trace.payloads.bytes[static_cast<std::size_t>(payload)]);
+    }
   }
   return facts;
 }

@@ -85,7 +85,7 @@ constexpr std::array kColumns = {
               }},
     ColumnRow{{"activations", "activations", "bytes of the values of its operations, views included"},
               [](const CellFacts& facts) { return bytes_text(cost(facts).activation_bytes); }},
-    ColumnRow{{"saved", "saved", "bytes of the payloads kept from it"},
+    ColumnRow{{"saved", "saved", "bytes of the values and samples kept of its operations"},
               [](const CellFacts& facts) { return bytes_text(cost(facts).saved_bytes); }},
     ColumnRow{{"time", "time", "wall time", true},
               [](const CellFacts& facts) { return format_duration(cost(facts).seconds); }},

@@ -62,7 +62,7 @@ TraceSummary summarise(const Trace& trace, const SummaryOptions& options) {
   summary.params = param_totals(trace);
   summary.cost = cost_totals(trace, costs);
   for (const auto& row : summary.rows) summary.seconds += row.depth == 0 ? row.cost.seconds : 0;
-  for (const auto bytes : trace.payloads.bytes) summary.saved_bytes = saturating_add(summary.saved_bytes, bytes);
+  summary.saved_bytes = tree[0].cost.saved_bytes;
   if (options.memory) summary.memory = memory_timeline(trace);
   return summary;
 }

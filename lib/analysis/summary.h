@@ -36,10 +36,10 @@ struct SummaryRow {
     kElided,  ///< the rows that were too many, added up
   };
   Kind kind = Kind::kModule;
-  int depth = 0;               ///< 0 for the rows that add up to the total; the parts of a row follow it, one deeper
-  ModuleId module;             ///< the first of the folded; none for other kinds
-  std::string name;            ///< address, below another row without what is common; names of the first operations
-  std::string folded;          ///< `0-11`: the numbers that were folded; empty for a single module
+  int depth = 0;       ///< 0 for the rows that add up to the total; the parts of a row follow it, one deeper
+  ModuleId module;     ///< the first of the folded; none for other kinds
+  std::string name;    ///< address, below another row without what is common; names of the first operations, each once
+  std::string folded;  ///< `0-11`: the numbers that were folded; empty for a single module
   bool numbers_apart = false;  ///< the folded ones stand in a module that was called: `layer1  0-1`, not `layer.0-11`
   std::string class_name;      ///< class; number of loose operations; func_name of a Layer
   std::int64_t modules = 1;    ///< how many were folded, or left out
@@ -64,7 +64,7 @@ struct TraceSummary {
   ParamTotals params;
   CostTotals cost;
   double seconds = 0;            ///< sum of the rows of depth 0
-  std::int64_t saved_bytes = 0;  ///< all payloads, those of inputs and buffers included
+  std::int64_t saved_bytes = 0;  ///< values and samples kept of operations
   MemoryTimeline memory;         ///< empty unless asked for
 };
 

@@ -200,10 +200,10 @@ SummaryRow SummaryRows::row_of(std::size_t node, const Group& group, int depth, 
     return row;
   }
   row.kind = SummaryRow::Kind::kLoose;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(of.num_loose, SummaryNode::kNamesKept); ++i) {
-    row.name += (i > 0 ? ", " : "") + std::string(trace.strings[of.names[static_cast<std::size_t>(i)]]);
+  for (const auto name : of.distinct) {
+    if (name >= 0) row.name += (row.name.empty() ? "" : ", ") + std::string(trace.strings[name]);
   }
-  if (of.num_loose > static_cast<std::int64_t>(SummaryNode::kNamesKept)) row.name += ", …";
+  if (of.has_more_names) row.name += ", …";
   row.class_name = std::to_string(of.num_loose) + (of.num_loose == 1 ? " op" : " ops");
   return row;
 }

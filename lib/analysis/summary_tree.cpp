@@ -100,12 +100,9 @@ class SummaryTreeBuilder {
   void add(OpId op) {
     const auto call = trace_.ops.module_call[op.index()];
     const auto node = call < 0 || row(call) >= node_of_call_.size() ? 0 : enter(row(call));
-    const auto cost = cost_of_op(trace_, costs_, op);
-    const bool is_operation = trace_.ops.kind[op.index()] == static_cast<std::uint8_t>(OpKind::kOperation);
-    const auto target = is_operation ? loose_for(node, call, op) : node;
-    const auto seconds = nodes_[target].cost.seconds;
-    nodes_[target].cost += cost;
-    if (!is_operation) nodes_[target].cost.seconds = seconds;
+    // Inputs and buffers are no part of the model's work: the rows would not add up to a total that has them.
+    if (trace_.ops.kind[op.index()] != static_cast<std::uint8_t>(OpKind::kOperation)) return;
+    nodes_[loose_for(node, call, op)].cost += cost_of_op(trace_, costs_, op);
   }
 
   std::size_t loose_for(std::size_t node, std::int32_t call, OpId op) {
@@ -132,9 +129,20 @@ class SummaryTreeBuilder {
       if (row(static_cast<std::int32_t>(loose.num_loose)) < SummaryNode::kNamesKept && instruction >= 0) {
         loose.names[row(static_cast<std::int32_t>(loose.num_loose))] = trace_.instructions.func_name[row(instruction)];
       }
+      if (instruction >= 0) note_name(loose, trace_.instructions.func_name[row(instruction)]);
       ++loose.num_loose;
     }
     return current.node;
+  }
+
+  static void note_name(SummaryNode& loose, std::int32_t name) {
+    for (auto& known : loose.distinct) {
+      if (known == name) return;
+      if (known >= 0) continue;
+      known = name;
+      return;
+    }
+    loose.has_more_names = true;
   }
 
   /// Inclusive costs; times measured around calls stay, others are added up.
@@ -199,6 +207,8 @@ std::size_t SummaryTree::merge(std::span<const std::size_t> members, int levels)
       merged.layer = node.layer;
       merged.num_loose = node.num_loose;
       merged.names = node.names;
+      merged.distinct = node.distinct;
+      merged.has_more_names = node.has_more_names;
     }
     merged.calls += node.calls;
     merged.modules.insert(merged.modules.end(), node.modules.begin(), node.modules.end());

@@ -24,7 +24,9 @@ struct SummaryNode {
   ModuleParams params;                ///< distinct tensors below the module
   std::vector<std::size_t> children;  ///< nodes, in order of first execution
   std::int64_t num_loose = 0;         ///< loose operations in the first run
-  std::array<std::int32_t, kNamesKept> names{-1, -1, -1};  ///< func_name codes of the first of them
+  std::array<std::int32_t, kNamesKept> names{-1, -1, -1};     ///< func_name codes of the first of them
+  std::array<std::int32_t, kNamesKept> distinct{-1, -1, -1};  ///< func_name codes of the first that differ
+  bool has_more_names = false;                                ///< some of them have other names than `distinct`
 
   bool is_module() const { return !modules.empty(); }
 };

@@ -74,9 +74,9 @@ CostSum& operator+=(CostSum& sum, const CostSum& other) {
 CostSum cost_of_op(const Trace& trace, const std::vector<OpCost>& costs, OpId op) {
   CostSum sum;
   const auto i = op.index();
-  const auto payload = trace.ops.payload[i];
-  if (payload >= 0 && trace.payloads.first_op[row(payload)] == static_cast<std::int32_t>(op.value)) {
-    sum.saved_bytes = trace.payloads.bytes[row(payload)];
+  for (const auto payload : {trace.ops.payload[i], trace.ops.sample[i]}) {
+    if (payload < 0 || trace.payloads.first_op[row(payload)] != static_cast<std::int32_t>(op.value)) continue;
+    sum.saved_bytes = saturating_add(sum.saved_bytes, trace.payloads.bytes[row(payload)]);
   }
   if (trace.ops.kind[i] != static_cast<std::uint8_t>(OpKind::kOperation)) return sum;
   const auto& cost = costs[i];

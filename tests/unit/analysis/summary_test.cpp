@@ -174,6 +174,26 @@ TEST(Summary, OperationsOfAnUnrolledLoopAreOneRow) {
   EXPECT_EQ(summary.max_passes, 3);
 }
 
+TEST(Summary, LooseOperationsAreNamedOnceAndSavedBytesAddUp) {
+  auto trace = run_pipeline(test::capture_from_text(
+      std::string("trace 1\n") + kProgram +
+      "call self:1 first_op=a end_op=end\nop a input out=f32[2] address=input.x\nop b mul out=f32[2] parents=a@0\n"
+      "op c mul out=f32[2] parents=b@0\nop d add out=f32[2] parents=c@0\nop e mul out=f32[2] parents=d@0\n"
+      "op f output out=f32[2] parents=e@0 address=output\n"));
+  // The input is kept in full (8 bytes), as is the first operation (8); of the second a sample (4).
+  trace.payloads.first_op.assign({0, 1, 2});
+  trace.payloads.bytes.assign({8, 8, 4});
+  trace.ops.payload.rows()[0] = 0;
+  trace.ops.payload.rows()[1] = 1;
+  trace.ops.sample.rows()[2] = 2;
+  const auto summary = summarise(trace);
+  ASSERT_EQ(summary.rows.size(), 1u);
+  EXPECT_EQ(summary.rows[0].name, "mul, add");
+  EXPECT_EQ(summary.rows[0].class_name, "4 ops");
+  EXPECT_EQ(summary.rows[0].cost.saved_bytes, 12);
+  EXPECT_EQ(summary.saved_bytes, 12);
+}
+
 TEST(Summary, AnUnrolledLoopIsOneRowToo) {
   const auto trace = run_pipeline(test::capture_from_text(
       "trace 1\nmodule self\nmodule cell class_name=Cell parent=self\ncontext c0 module=self\ncontext c1 module=cell\n"
