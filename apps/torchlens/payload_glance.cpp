@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "select/op_facts.h"
 #include "tensor/element.h"
 #include "tensor/statistics.h"
 #include "text_format.h"
@@ -50,6 +51,16 @@ std::string quantised_text(const std::vector<TensorPart>& parts) {
          stats_text(parts.front().tensor, quantiser);
 }
 
+/// The elements at fixed positions that stand for a value which was not kept.
+std::string sample_glance(const Trace& trace, std::int32_t sample, const std::string& type,
+                          std::span<const std::int64_t> sizes) {
+  const auto tensor = trace.payload_source->tensor(PayloadId{static_cast<std::uint32_t>(sample)});
+  if (tensor == nullptr) return type + " (not saved)";
+  const auto kept = element_count(trace.shapes[trace.payloads.shape[static_cast<std::size_t>(sample)]]);
+  return tensor_glance(type + " sampled, " + std::to_string(kept) + " of " + std::to_string(element_count(sizes)) + ":",
+                       *tensor);
+}
+
 }  // namespace
 
 std::string tensor_glance(const std::string& type, const TensorRef& tensor) {
@@ -64,10 +75,14 @@ std::string tensor_glance(const std::string& type, const TensorRef& tensor) {
 }
 
 std::string payload_glance(const Trace& trace, OpId op) {
-  const auto type =
-      format_type(static_cast<DType>(trace.ops.dtype[op.index()]), trace.shapes[trace.ops.shape[op.index()]]);
+  const auto sizes = trace.shapes[trace.ops.shape[op.index()]];
+  const auto type = format_type(static_cast<DType>(trace.ops.dtype[op.index()]), sizes);
   const auto payload = trace.ops.payload[op.index()];
-  if (payload < 0 || trace.payload_source == nullptr) return type + " (not saved)";
+  if (trace.payload_source == nullptr) return type + " (not saved)";
+  if (payload < 0) {
+    const auto sample = trace.ops.sample[op.index()];
+    return sample < 0 ? type + " (not saved)" : sample_glance(trace, sample, type, sizes);
+  }
   const auto encoding = static_cast<PayloadEncoding>(trace.payloads.encoding[static_cast<std::size_t>(payload)]);
   if (encoding == PayloadEncoding::kEmpty) return type + " (uninitialised memory)";
   const auto tensor = trace.payload_source->tensor(PayloadId{static_cast<std::uint32_t>(payload)});

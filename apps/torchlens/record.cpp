@@ -8,8 +8,10 @@
 #include "core/text.h"
 #include "json_output.h"
 #include "payload_glance.h"
+#include "select/row_links.h"
 #include "text_format.h"
 #include "tlspec/stats_jsonl.h"
+#include "trace/saved_value.h"
 
 namespace tl::cli {
 namespace {
@@ -98,7 +100,7 @@ class Recorder {
     record["training"] = training == 2 ? Json("not stated") : Json(training == 1);
     record["num_calls"] = modules.num_calls[id.index()];
     record["num_params"] = params_below(trace_, id);
-    add_owned(record, "params", trace_.params.module, trace_.params.address, id);
+    add_params(record, id);
     add_owned(record, "buffers", trace_.buffers.module, trace_.buffers.address, id);
     add_owned(record, "children", modules.parent, modules.address, id);
     Json calls = Json::array();
@@ -222,6 +224,7 @@ class Recorder {
       record["output_slot"] = std::to_string(trace_.ops.slot[at]) + " of " + std::to_string(trace_.ops.num_slots[at]);
     }
     record["has_saved_activation"] = trace_.ops.payload[at] >= 0;
+    record["evidence"] = evidence_name(trace_, id);
     record["values"] = payload_glance(trace_, id);
     if (const auto row = trace_.statistics.find(at)) {
       record["statistics"] = Json::parse(statistics_text(trace_, *row));
@@ -295,6 +298,17 @@ class Recorder {
     if (id.index() < trace_.module_call_seconds.size())
       item["forward_duration"] = trace_.module_call_seconds[id.index()];
     return item;
+  }
+
+  /// The parameters of a module under the addresses that they have in it: tied weights stand in several.
+  void add_params(Json& record, ModuleId id) const {
+    Json list = Json::array();
+    for (std::size_t param = 0; param < trace_.params.module.size(); ++param) {
+      for (const auto& place : places_of_param(trace_, param)) {
+        if (place.module == id.index()) list.push_back(place.address);
+      }
+    }
+    if (!list.empty()) record["params"] = std::move(list);
   }
 
   void add_owned(Json& record, const char* key, const Column<std::int32_t>& owner, const Column<std::int32_t>& names,

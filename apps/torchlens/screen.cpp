@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "analysis/finite_check.h"
 #include "core/text.h"
+#include "io_finiteness.h"
 #include "summary_table.h"
 #include "text_format.h"
 
@@ -29,13 +31,34 @@ std::string few(const std::vector<std::string>& names) {
   return text;
 }
 
+/// Facts joined by ` · ` in as many lines as they need: the first stands behind `first` columns, the others behind
+/// `indent`.
+std::vector<std::string> fitted(const std::vector<std::string>& facts, std::size_t first, std::size_t indent,
+                                std::size_t width) {
+  constexpr std::string_view kBetween = " · ";
+  std::vector<std::string> lines(1);
+  for (const auto& fact : facts) {
+    if (fact.empty()) continue;
+    auto& line = lines.back();
+    const auto begin = lines.size() == 1 ? first : indent;
+    const auto end = begin + display_width(line) + (line.empty() ? 0 : display_width(kBetween)) + display_width(fact);
+    if (!line.empty() && width > 0 && end > width) {
+      lines.push_back(fact);
+    } else {
+      line += (line.empty() ? "" : std::string(kBetween)) + fact;
+    }
+  }
+  return lines;
+}
+
 void print_header(Output& out, const RunInfo& run) {
   const auto where = run.device + ", " + counted(run.threads, "thread");
-  const auto facts =
-      joined({run.model_kind, run.model_class, run.engine, run.method == "forward" ? "" : "method " + run.method,
+  auto lines =
+      fitted({run.model_kind, run.model_class, run.engine, run.method == "forward" ? "" : "method " + run.method,
               run.mode, run.dtype, run.grad ? "gradients on" : "", where},
-             " · ");
-  out.line(Style::kBold, run.model_file, "   " + facts);
+             display_width(run.model_file) + 3, 2, out.width());
+  out.line(Style::kBold, run.model_file, "   " + lines.front());
+  for (std::size_t i = 1; i < lines.size(); ++i) out.line("  " + lines[i]);
 }
 
 std::string value_of(const IoRecord& record) {
@@ -47,7 +70,8 @@ std::string range_of(const IoRecord& record) {
   return "range " + format_number(*record.min, 3) + " .. " + format_number(*record.max, 3);
 }
 
-void print_inputs(Output& out, const RunInfo& run, bool with_sources) {
+void print_inputs(Output& out, const Trace& trace, bool with_sources) {
+  const auto& run = trace.run;
   constexpr std::string_view kPrefix = "input.";
   std::size_t names = 0;
   std::size_t values = 0;
@@ -69,6 +93,7 @@ void print_inputs(Output& out, const RunInfo& run, bool with_sources) {
     auto text = "  " + pad_right(name_of(input), names) + "  " + pad_right(value_of(input), values);
     if (const auto source = source_of(input); !source.empty()) text += "   from " + pad_right(source, sources);
     if (const auto range = range_of(input); !range.empty()) text += "   " + range;
+    if (const auto others = nonfinite_of_role(trace, input.role); !others.empty()) text += "   " + others;
     text.erase(text.find_last_not_of(' ') + 1);
     out.line(text);
   }
@@ -76,7 +101,8 @@ void print_inputs(Output& out, const RunInfo& run, bool with_sources) {
   if (run.inputs.empty()) out.line("  no inputs");
 }
 
-void print_outputs(Output& out, const RunInfo& run) {
+void print_outputs(Output& out, const Trace& trace) {
+  const auto& run = trace.run;
   const auto count = std::min(run.outputs.size(), kMaxLeaves);
   std::size_t width = 6;
   for (std::size_t i = 0; i < count; ++i) width = std::max(width, display_width(run.outputs[i].role));
@@ -84,6 +110,7 @@ void print_outputs(Output& out, const RunInfo& run) {
     const auto& output = run.outputs[i];
     auto text = pad_right(output.role, width) + "  " + value_of(output);
     if (const auto range = range_of(output); !range.empty()) text += "   " + range;
+    if (const auto others = nonfinite_of_role(trace, output.role); !others.empty()) text += "   " + others;
     if (!output.top.empty()) text += "   top";
     for (std::size_t k = 0; k < std::min<std::size_t>(output.top.size(), 2); ++k) {
       text += "  " + std::to_string(output.top[k].first) + " (" + format_number(output.top[k].second, 3) + ")";
@@ -93,9 +120,19 @@ void print_outputs(Output& out, const RunInfo& run) {
   if (run.outputs.size() > count) out.line("… " + std::to_string(run.outputs.size() - count) + " more outputs");
 }
 
-std::string nonfinite_text(const Health& health) {
-  if (!health.nonfinite.empty()) return "NaN or Inf first in " + few(health.nonfinite);
-  return health.nonfinite_checked ? "no NaN, no Inf" : "NaN and Inf not looked for";
+/// What was found, and in how many of the values it was looked for where that is not all.
+std::string nonfinite_text(const Trace& trace) {
+  const auto counts = count_checked(trace);
+  const auto& found = trace.run.health.nonfinite;
+  if (counts.nothing_checked() && found.empty()) return "NaN and Inf not looked for";
+  const bool all = counts.checked == counts.checkable;
+  if (!found.empty() && all) return "NaN or Inf first in " + few(found);
+  std::string text = found.empty() ? "no NaN, no Inf" : "NaN or Inf in " + few(found) + " at least";
+  if (all) return text;
+  text += found.empty() ? " in " : ": looked at ";
+  text += std::to_string(counts.checked) + " of " + counted(counts.checkable, "value");
+  if (counts.sampled > 0) text += " and samples of " + std::to_string(counts.sampled);
+  return text;
 }
 
 std::string census_text(const Health& health) {
@@ -105,14 +142,15 @@ std::string census_text(const Health& health) {
          " dispatcher calls unaccounted for";
 }
 
-void print_health(Output& out, const RunInfo& run, const Verification& verification) {
-  const auto& health = run.health;
+void print_health(Output& out, const Trace& trace, const Verification& verification) {
+  const auto& health = trace.run.health;
   const auto state =
       health.state_changed.empty() ? std::string("state unchanged") : "wrote state: " + few(health.state_changed);
-  out.line("health  " + joined({std::to_string(health.recorded_calls) + " of " +
-                                    counted(health.operator_calls, "operator call") + " recorded",
-                                census_text(health), nonfinite_text(health), state},
-                               " · "));
+  const auto lines = fitted(
+      {std::to_string(health.recorded_calls) + " of " + counted(health.operator_calls, "operator call") + " recorded",
+       census_text(health), nonfinite_text(trace), state},
+      8, 8, out.width());
+  for (std::size_t i = 0; i < lines.size(); ++i) out.line((i == 0 ? "health  " : "        ") + lines[i]);
   const auto finding = [&](const std::string& text, const std::vector<std::string>& names) {
     if (!names.empty()) out.line("        " + text + few(names));
   };
@@ -142,13 +180,13 @@ void print_first_screen(Output& out, const Trace& trace, const Verification& ver
                         const SummaryScreenOptions& options) {
   const auto summary = summarise(trace, summary_options(options));
   print_header(out, trace.run);
-  print_inputs(out, trace.run, !options.stable);
+  print_inputs(out, trace, !options.stable);
   out.line();
   print_summary_table(out, trace, summary, options);
   out.line();
-  print_outputs(out, trace.run);
+  print_outputs(out, trace);
   print_partial(out, trace.run.outcome);
-  print_health(out, trace.run, verification);
+  print_health(out, trace, verification);
 }
 
 }  // namespace tl::cli

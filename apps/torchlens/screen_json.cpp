@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "analysis/finite_check.h"
 #include "json_output.h"
 #include "screen.h"
 
@@ -53,13 +54,18 @@ Json run_json(const RunInfo& run, bool stable) {
   return facts;
 }
 
-Json health_json(const Health& health) {
+Json health_json(const Trace& trace) {
+  const auto& health = trace.run.health;
+  const auto counts = count_checked(trace);
   return {{"operator_calls", health.operator_calls},
           {"recorded_calls", health.recorded_calls},
           {"witnessed", health.witnessed},
           {"dispatcher_calls", health.dispatcher_calls},
           {"unaccounted_calls", health.unaccounted_calls},
-          {"nonfinite_checked", health.nonfinite_checked},
+          {"nonfinite_checked", !counts.nothing_checked()},
+          {"values_checkable", counts.checkable},
+          {"values_checked", counts.checked},
+          {"values_sampled", counts.sampled},
           {"nonfinite", health.nonfinite},
           {"unannounced_writes", health.unannounced_writes},
           {"unknown_ops", health.unknown_ops},
@@ -156,7 +162,7 @@ Json first_screen_json(const Trace& trace, const Verification& verification, con
   body["modules"] = Json::array();
   for (const auto& row : summary.rows) body["modules"].push_back(module_json(trace, row, options.stable));
   body["totals"] = totals_json(trace, summary, options.stable);
-  body["health"] = health_json(trace.run.health);
+  body["health"] = health_json(trace);
   body["outcome"] = outcome_json(trace.run.outcome);
   body["capture_verified"] = verification.verified ? Json(*verification.verified) : Json();
   body["capture_verification_reason"] = verification.reason;

@@ -120,7 +120,7 @@ void ValueRules::settle(Trace& trace, const RunResult& result) {
   check_stop(trace.run, trace.num_ops(), result);
   if (save_selector_ && !plan_.options.dry_run) drop_unselected(trace, result.undecided);
   check_finite(trace, [&](std::size_t row) -> std::optional<bool> {
-    if (!sink_) return std::nullopt;
+    if (!sink_ || !trace.payload_source) return std::nullopt;
     const auto payload = trace.payload_source->facts(PayloadId{static_cast<std::uint32_t>(row)}).storage;
     if (payload == 0 || stream_->find(payload - 1) == nullptr) return std::nullopt;
     return sink_->nonfinite(payload - 1);

@@ -4,6 +4,8 @@
 #include "select/branch_fields.h"
 #include "select/field_lists.h"
 #include "select/op_facts.h"
+#include "trace/finiteness.h"
+#include "trace/saved_value.h"
 
 namespace tl {
 namespace {
@@ -102,6 +104,14 @@ void set_payload_key(C c, std::size_t row, V v) {
   v.set_owned();
 }
 
+void set_evidence(C c, std::size_t row, V v) { v.set_text(evidence_name(c.trace(), op_id(row))); }
+
+void set_has_nonfinite(C c, std::size_t row, V v) {
+  const auto known = finiteness_of(c.trace().ops.flags[row]);
+  if (known == Finiteness::kUnknown) return v.set_none();
+  v.set_bool(known == Finiteness::kNonFinite);
+}
+
 constexpr auto kBool = FieldType::kBool;
 constexpr auto kInteger = FieldType::kInteger;
 constexpr auto kReal = FieldType::kReal;
@@ -156,6 +166,7 @@ constexpr Field kNames[] = {
     {"activation_memory", kInteger, "bytes", "of the output's elements", fact<facts::activation_memory>},
     {"has_saved_activation", kBool, "", "its payload is in the recording",
      [](C c, std::size_t r, V v) { v.set_bool(c.trace().ops.payload[r] >= 0); }},
+    {"evidence", kString, "", "what the recording has of its value: full, sampled, statistics, shape", set_evidence},
     {"payload_key", kString, "", "name of its payload in tensors-*.safetensors; none if not saved", set_payload_key},
     {"func_duration", kReal, "seconds", "wall time of the call; on slot 0",
      [](C c, std::size_t r, V v) {
@@ -232,7 +243,7 @@ constexpr Field kNames[] = {
     {"is_view", kBool, "", "shares an argument's storage", flag<kOpView>},
     {"is_random", kBool, "", "drew random numbers", flag<kOpRandom>},
     {"is_uninitialised", kBool, "", "yields uninitialised memory (empty)", flag<kOpUninitialised>},
-    {"has_nonfinite", kBool, "", "its kept payload holds NaN or Inf", flag<kOpNonFinite>},
+    {"has_nonfinite", kBool, "", "its value holds NaN or Inf; none where that was not looked at", set_has_nonfinite},
     {"is_internal_source", kBool, "", "has no parents and is no input", flag<kOpInternalSource>},
     {"is_internal_sink", kBool, "", "has no children and is no output", flag<kOpInternalSink>},
     {"is_output_parent", kBool, "", "its value is returned by the model", flag<kOpOutputParent>},

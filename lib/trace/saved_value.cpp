@@ -7,6 +7,12 @@
 
 namespace tl {
 
+std::string_view evidence_name(const Trace& trace, OpId op) {
+  constexpr std::string_view kNames[] = {"shape", "statistics", "sampled", "full"};
+  const bool statistics = trace.statistics.find(op.index()).has_value();
+  return kNames[static_cast<std::size_t>(evidence_of(trace, op, statistics))];
+}
+
 TensorRefPtr saved_value(const Trace& trace, OpId op) {
   const auto payload = trace.ops.payload[op.index()];
   if (payload >= 0 && trace.payload_source != nullptr) {

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "trace/args.h"
+#include "trace/finiteness.h"
 #include "trace/text_tokens.h"
 
 namespace tl::text_form {
@@ -46,6 +47,7 @@ constexpr std::array kOpFlags = {
     ValueName{"scalar_bool", kOpScalarBool},
     ValueName{"output_parent", kOpOutputParent},
     ValueName{"module_output", kOpModuleOutput},
+    ValueName{"finite", kOpFinite},
 };
 
 constexpr std::array kInstructionFlags = {

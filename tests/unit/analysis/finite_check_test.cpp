@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "postprocess/pipeline.h"
 #include "support/trace_fixtures.h"
+#include "tensor/statistics.h"
+#include "trace/finiteness.h"
 
 namespace tl {
 namespace {
@@ -50,8 +53,11 @@ HostTensor tensor_of(DType dtype, std::vector<Word> words) {
   return make_host_tensor(dtype, {elements}, std::move(bytes));
 }
 
-/// A chain a → b → c whose payloads are the three tensors.
-Trace chain(std::vector<HostTensor> tensors) {
+/// What is kept of each of the three values of a chain.
+enum class Kept { kFull, kSample, kNothing };
+
+/// A chain a → b → c of f32[2] whose payloads, or samples, are the three tensors.
+Trace chain(std::vector<HostTensor> tensors, std::array<Kept, 3> kept = {}, StatisticsTable statistics = {}) {
   auto capture = test::capture_from_text(
       "trace 1\nmodule self\ncontext c0 module=self\n"
       "call_site s0 file=net.py line=3 column=8 column_end=20\ncall_site s1 file=net.py line=4 column=8 column_end=20\n"
@@ -59,7 +65,12 @@ Trace chain(std::vector<HostTensor> tensors) {
       "instruction log2 func_name=log layer_type=log call_site=s1\n"
       "call self:1 first_op=a end_op=end\n"
       "op a input out=f32[2] address=input.x\nop b log out=f32[2] parents=a@0\nop c log2 out=f32[2] parents=b@0\n");
-  for (std::uint32_t event = 0; event < 3; ++event) capture.events[event].payload = event;
+  for (std::uint32_t event = 0; event < 3; ++event) {
+    if (kept[event] == Kept::kNothing) continue;
+    capture.events[event].payload = event;
+    capture.events[event].sampled = kept[event] == Kept::kSample;
+  }
+  capture.statistics = std::move(statistics);
   capture.payloads = std::make_shared<Tensors>(std::move(tensors));
   return run_pipeline(std::move(capture));
 }
@@ -108,6 +119,62 @@ TEST(FiniteCheck, NothingKeptIsNothingClaimed) {
   Trace trace;
   check_finite(trace);
   EXPECT_FALSE(trace.run.health.nonfinite_checked);
+  auto unsaved = chain({}, {Kept::kNothing, Kept::kNothing, Kept::kNothing});
+  check_finite(unsaved);
+  EXPECT_FALSE(unsaved.run.health.nonfinite_checked);
+  EXPECT_TRUE(count_checked(unsaved).nothing_checked());
+  EXPECT_EQ(count_checked(unsaved).checkable, 3);
+}
+
+TEST(FiniteCheck, WhatWasNotKeptIsNotCalledFinite) {
+  const auto fine = tensor_of<float>(DType::kF32, {1.0f, 2.0f});
+  auto trace = chain({fine, fine, fine}, {Kept::kNothing, Kept::kFull, Kept::kNothing});
+  check_finite(trace);
+  EXPECT_TRUE(trace.run.health.nonfinite_checked);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[0]), Finiteness::kUnknown);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[1]), Finiteness::kFinite);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[2]), Finiteness::kUnknown);
+  EXPECT_EQ(count_checked(trace).checked, 1);
+  EXPECT_EQ(count_checked(trace).checkable, 3);
+}
+
+TEST(FiniteCheck, ASampleShowsThatThereIsOneAndNeverThatThereIsNone) {
+  auto trace = chain({tensor_of<float>(DType::kF32, {1.0f}), tensor_of<float>(DType::kF32, {kNan}),
+                      tensor_of<float>(DType::kF32, {1.0f, 2.0f})},
+                     {Kept::kSample, Kept::kSample, Kept::kSample});
+  check_finite(trace);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[0]), Finiteness::kUnknown);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[1]), Finiteness::kNonFinite);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[2]), Finiteness::kFinite);  // the sample holds both elements
+  EXPECT_THAT(trace.run.health.nonfinite, testing::ElementsAre("log_1_1"));
+  EXPECT_EQ(count_checked(trace).checked, 2);
+  EXPECT_EQ(count_checked(trace).sampled, 1);
+}
+
+TEST(FiniteCheck, StatisticsOfValuesThatWereNotKeptCount) {
+  StatisticsTable statistics;
+  statistics.taken = kStatNan | kStatInf;
+  statistics.append(0, compute_stats(tensor_of<float>(DType::kF32, {1.0f, 2.0f})), false);
+  statistics.append(1, compute_stats(tensor_of<float>(DType::kF32, {1.0f, -kInf})), false);
+  statistics.append(2, compute_stats(tensor_of<float>(DType::kF32, {kNan, 1.0f})), false);
+  auto trace = chain({}, {Kept::kNothing, Kept::kNothing, Kept::kNothing}, statistics);
+  trace.payload_source = nullptr;
+  check_finite(trace);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[0]), Finiteness::kFinite);
+  EXPECT_THAT(trace.run.health.nonfinite, testing::ElementsAre("log_1_1"));
+  EXPECT_EQ(count_checked(trace).checked, 3);
+}
+
+TEST(FiniteCheck, CountsOfNanAloneDoNotRuleInfinitiesOut) {
+  StatisticsTable statistics;
+  statistics.taken = kStatNan;
+  for (std::size_t op = 0; op < 3; ++op) {
+    statistics.append(op, compute_stats(tensor_of<float>(DType::kF32, {1.0f, op == 2 ? kNan : kInf})), false);
+  }
+  auto trace = chain({}, {Kept::kNothing, Kept::kNothing, Kept::kNothing}, statistics);
+  check_finite(trace);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[0]), Finiteness::kUnknown);
+  EXPECT_EQ(finiteness_of(trace.ops.flags[2]), Finiteness::kNonFinite);
 }
 
 }  // namespace

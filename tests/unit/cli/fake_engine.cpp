@@ -103,7 +103,6 @@ class FakeSession : public Session {
       for (auto& output : capture.outputs) output.payload = PayloadId::kNone;
     }
     capture.run.health.operator_calls = capture.run.health.recorded_calls = 4;
-    capture.run.health.nonfinite_checked = request.keep_payloads;
     RunResult result;
     result.undecided = engine_.undecided;
     if (end_ == FakeEnd::kIsInterrupted) {

@@ -8,6 +8,7 @@
 #include "postprocess/pipeline.h"
 #include "select/term_marks.h"
 #include "support/trace_fixtures.h"
+#include "trace/finiteness.h"
 
 namespace tl {
 namespace {
@@ -168,6 +169,58 @@ TEST(Selection, NothingMatchedNamesWhatComesClosest) {
   EXPECT_THAT(refused("func(\"zzz\")").hint, HasSubstr("the functions are linear, relu_, __add__"));
   EXPECT_EQ(refused("relu_1_2 & enc.1").code, ErrorCode::kSiteNotFound);
   EXPECT_THAT(keys("func(\"zzz\") | label(\"zzz_1_1\")", NoMatch::kAllow), IsEmpty());
+}
+
+TEST(Selection, NothingMatchedByPartsThatMatchAlone) {
+  const auto both = refused("func(\"linear\") & ~func(\"linear\")");
+  EXPECT_EQ(both.code, ErrorCode::kSiteNotFound);
+  EXPECT_EQ(both.note, "func(\"linear\") & ~func(\"linear\")\n^");
+  EXPECT_EQ(both.hint, "alone, func(\"linear\") takes 2, ~func(\"linear\") takes 6");
+  const auto inner = refused("(input & output) - func(\"linear\")");
+  EXPECT_EQ(inner.hint, "alone, input takes 1, output takes 1");
+  EXPECT_EQ(inner.note, "(input & output) - func(\"linear\")\n ^");
+  const auto condition = refused("where(numel > 100 and is_view)");
+  EXPECT_EQ(condition.note, "where(numel > 100 and is_view)\n^");
+  EXPECT_THAT(condition.hint, HasSubstr("--columns label,numel,is_view"));
+}
+
+TEST(Selection, WhatWasNotLookedAtIsNeitherFiniteNorNot) {
+  auto partly = made();
+  partly.ops.flags.rows()[2] |= kOpFinite;
+  partly.ops.flags.rows()[3] |= kOpNonFinite;
+  const auto count = [&](std::string_view source) {
+    return resolve(Selector::parse(source), partly, NoMatch::kAllow).sites.size();
+  };
+  EXPECT_EQ(count("where(has_nonfinite)"), 1u);
+  EXPECT_EQ(count("where(has_nonfinite == false)"), 1u);
+  EXPECT_EQ(count("where(has_nonfinite == none)"), 6u);
+}
+
+TEST(Selection, EvidenceOfEveryOp) {
+  auto partly = made();
+  partly.payloads.first_op.assign({2, 3});
+  partly.payloads.encoding.assign({0, 0});
+  partly.payloads.shard.assign({0, 0});
+  partly.ops.payload.rows()[2] = 0;
+  partly.ops.sample.rows()[3] = 1;
+  partly.statistics.op.assign({4});
+  const auto row = [&](std::string_view source) {
+    return resolve(Selector::parse(source), partly, NoMatch::kAllow).sites.front().op.value;
+  };
+  EXPECT_EQ(row("where(evidence == \"full\")"), 2u);
+  EXPECT_EQ(row("where(evidence == \"sampled\")"), 3u);
+  EXPECT_EQ(row("where(evidence == \"statistics\")"), 4u);
+  EXPECT_EQ(row("where(evidence == \"shape\")"), 0u);
+}
+
+TEST(Selection, TiedWeightsBelongToEveryModuleThatHasThem) {
+  auto tied = made();
+  tied.params.all_addresses.rows()[0] = tied.strings.intern("enc.0.weight,enc.1.tied");
+  const FieldContext context(tied);
+  const auto rows = select_rows(Selector::parse("in_module(\"enc.1\")"), context, TableId::k_params);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].row, 0u);
+  EXPECT_EQ(rows[1].row, 1u);
 }
 
 TEST(Selection, Provenance) {
