@@ -27,7 +27,7 @@ struct QueryOptions {
   std::string table = "ops";
   std::vector<std::string> columns;
   std::vector<std::string> sort;
-  std::optional<std::size_t> limit;
+  std::optional<std::int64_t> limit;
   bool list_columns = false;
   bool allow_empty = false;
 };
@@ -151,6 +151,10 @@ int query(const QueryOptions& options, Context& context) {
     throw Error(ErrorCode::kUsage, "nothing to query", "torchlens query TRACE [SELECTOR]");
   }
   // What was typed is checked before the recording is read.
+  if (options.limit && *options.limit < 0) {
+    throw Error(ErrorCode::kUsage, "--limit " + std::to_string(*options.limit) + ": a number of rows is not negative",
+                "leave it out for all rows");
+  }
   const auto selector = options.selector.empty() ? std::nullopt : std::optional(Selector::parse(options.selector));
   auto columns = columns_of(options, table);
   std::vector<SortKey> keys;
@@ -166,7 +170,8 @@ int query(const QueryOptions& options, Context& context) {
     result.rows = every_row(trace, table);
   }
   result.matched = result.rows.size();
-  const auto shown = std::min(options.limit.value_or(result.matched), result.matched);
+  const auto shown =
+      options.limit ? std::min(static_cast<std::size_t>(*options.limit), result.matched) : result.matched;
   if (!keys.empty()) sort_rows(fields, keys, result.rows, shown);
   result.rows.resize(shown);
   print(options, selector, result, context);
@@ -194,10 +199,7 @@ Runner add_query_command(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group("Query");
-  app.add_option("--limit", options->limit, "rows to show at most")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Query");
+  app.add_option("--limit", options->limit, "rows to show at most")->type_name("N")->group("Query");
   app.add_flag("--list-columns", options->list_columns, "the fields of the table with type, unit and meaning")
       ->group("Query");
   app.add_flag("--allow-empty", options->allow_empty, "a selector that matches nothing is no error")->group("Query");

@@ -26,12 +26,12 @@ std::vector<Finiteness> look_at_payloads(const Trace& trace,
   for (std::size_t row = 0; row < findings.size(); ++row) {
     const auto encoding = static_cast<PayloadEncoding>(trace.payloads.encoding[row]);
     if (encoding == PayloadEncoding::kEmpty || encoding == PayloadEncoding::kOpaque) continue;
-    auto bad = seen ? seen(row) : std::nullopt;
-    if (!bad && trace.payload_source) {
-      const auto tensor = trace.payload_source->tensor(PayloadId{static_cast<std::uint32_t>(row)});
-      if (tensor) bad = payload_holds_nonfinite(*tensor);
-    }
-    if (bad) findings[row] = *bad ? Finiteness::kNonFinite : Finiteness::kFinite;
+    const auto known = seen ? seen(row) : std::nullopt;
+    const bool at_hand = !known && trace.payload_source != nullptr;
+    const auto tensor = at_hand ? trace.payload_source->tensor(PayloadId{static_cast<std::uint32_t>(row)}) : nullptr;
+    if (!known && tensor == nullptr) continue;
+    const bool bad = known ? *known : payload_holds_nonfinite(*tensor);
+    findings[row] = bad ? Finiteness::kNonFinite : Finiteness::kFinite;
   }
   return findings;
 }
