@@ -25,7 +25,7 @@ NOT_BUILT = "which this version does not run yet"
 CLASSES = {"ok": 0, "difference": 1, "usage": 2, "artifact": 3, "refusal": 4, "execution": 5, "timeout": 124}
 TIME_LIMIT = 20  # seconds of processor time, which tells a slow answer from a busy machine
 PATIENCE = 120
-MEMORY_LIMIT = 600  # megabytes; an engine that has loaded nothing takes about 120
+MEMORY_LIMIT = 600  # megabytes; an engine that has loaded nothing takes about 120. Endless programs record as fast as they run
 OUTCOMES = {"difference": "aborted_nonfinite", "execution": "failed", "timeout": "interrupted"}
 
 

@@ -151,7 +151,8 @@ TEST(ModelContents, OtherFilesAreRefusedAsWhatTheyAre) {
   const auto several = std::filesystem::path(TL_SOURCE_DIR) / "tests/models/exported/several.pt2";
   const auto error = error_of([&] { read_model_contents(several, 1); });
   EXPECT_EQ(error.code, ErrorCode::kUnsupportedKind);
-  EXPECT_THAT(error.message, HasSubstr("holds 3 programs (decoder, encoder, heads/second), and one is compared with one"));
+  EXPECT_THAT(error.message,
+              HasSubstr("holds 3 programs (decoder, encoder, heads/second), and one is compared with one"));
 }
 
 }  // namespace
