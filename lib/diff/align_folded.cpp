@@ -13,15 +13,16 @@ bool is_batch_norm(const Side& side, std::size_t row) {
   return layer_type(*side.trace, OpId{static_cast<std::uint32_t>(row)}).find("batchnorm") != std::string_view::npos;
 }
 
-/// The one row that reads each row; -1 where there are several or none.
+/// The one call that reads each row, by the row of its first output; -1 where there are several or none.
 std::vector<std::int32_t> only_readers(const Side& side) {
   constexpr std::int32_t kSeveral = -2;
   std::vector<std::int32_t> readers(side.size(), -1);
   for (std::size_t op = 0; op < side.size(); ++op) {
+    const auto call = static_cast<std::int32_t>(op) - std::int32_t{side.trace->ops.slot[op]};
     const auto [begin, end] = edge_range(*side.trace, OpId{static_cast<std::uint32_t>(op)});
-    for (auto edge = begin; edge < end; ++edge) {
+    for (auto edge = begin; edge < end && call >= 0; ++edge) {
       auto& reader = readers[row_of(side.trace->edges.parent[edge])];
-      reader = reader == -1 || reader == static_cast<std::int32_t>(op) ? static_cast<std::int32_t>(op) : kSeveral;
+      reader = reader == -1 || reader == call ? call : kSeveral;
     }
   }
   for (auto& reader : readers) reader = reader == kSeveral ? -1 : reader;

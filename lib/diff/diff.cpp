@@ -323,10 +323,42 @@ class Comparer {
       site.mean_error = site.error;
       site.worst_error = site.error;
     }
+    part_mispaired();
     const bool any_compared = std::ranges::any_of(report_.sites, is_compared);
     if (!any_compared || std::ranges::any_of(report_.sites, is_judged)) return;
     throw Error(ErrorCode::kCoverageTooLow, "no site is judged: what --only and the rules leave was not compared",
                 "name sites that both sides have values of, or leave the rule `ignore` out");
+  }
+
+  /// A pair that order alone made, which differs although nothing that reads it does, was none: the two sides only have
+  /// operations of one type and shape there.
+  void part_mispaired() {
+    std::vector<bool> is_read(report_.sites.size(), false);
+    std::vector<bool> hands_on(report_.sites.size(), false);
+    for (const auto& site : report_.sites) {
+      if (!is_compared(site)) continue;
+      for (const auto input : site.inputs) {
+        is_read[row_of(input)] = true;
+        hands_on[row_of(input)] = hands_on[row_of(input)] || site.site_class != SiteClass::kAgrees;
+      }
+    }
+    std::int64_t parted = 0;
+    for (std::size_t row = 0; row < report_.sites.size(); ++row) {
+      auto& site = report_.sites[row];
+      if (site.basis != MatchBasis::kSequence || site.site_class != SiteClass::kSource) continue;
+      if (!is_read[row] || hands_on[row]) continue;
+      site.site_class = SiteClass::kNotCompared;
+      site.evidence = Evidence::kShape;
+      site.metrics.reset();
+      site.error = 0;
+      site.within = true;
+      ++parted;
+    }
+    if (parted == 0) return;
+    report_.notes.push_back(
+        std::to_string(parted) +
+        " operations that order alone had paired differ, but nothing that reads them does: taken for "
+        "different ones");
   }
 
   /// How much larger the subject's value is than what is left of it when its mean is taken off.

@@ -16,7 +16,7 @@ CLEAN = [
     ("shufflenet_v2.trace.pt", "shufflenet_v2.pt2"),
     ("lstm_classifier.ts.pt", "lstm_classifier.pt2"), ("moe_dense.ts.pt", "moe_dense.pt2"),
     ("efficientnet_b0.ts.pt", "efficientnet_b0.pt2"), ("timm_vit.trace.pt", "timm_vit.pt2"),
-    ("whisper_encoder.trace.pt", "whisper_encoder.pt2"),
+    ("whisper_encoder.trace.pt", "whisper_encoder.pt2"), ("vit_mini.core.pt2", "vit_mini.pt2"),
     # Layers that one side does in one fused operation, padding masks written by views, operators taken apart, constants.
     ("nn_transformer.ts.pt", "nn_transformer.pt2"), ("nn_transformer.trace.pt", "nn_transformer.pt2"),
     ("diffusion_unet.ts.pt", "diffusion_unet.pt2"), ("swin_mini.ts.pt", "swin_mini.pt2"),

@@ -139,6 +139,29 @@ TEST(Cause, TheVerdictSaysHowManySitesItIsAbout) {
   }
 }
 
+// relu of `act` against relu of another module between the same neighbours: a pair by order alone.
+TEST(Cause, WhatOrderPairedAndNothingInheritsFromWasNoPair) {
+  std::string renamed = kChain;
+  for (const std::string name : {"module act ", "call act:1 ", "call=act:1 ", "module=act\n"}) {
+    const auto at = renamed.find(name);
+    ASSERT_NE(at, std::string::npos);
+    renamed.replace(at + name.find("act"), 3, "other");
+  }
+  const auto with = [](const std::string& text, const std::vector<std::vector<float>>& values) {
+    std::vector<HostTensor> tensors;
+    for (const auto& value : values) tensors.push_back(test::floats(value));
+    return test::trace_of(text.c_str(), std::move(tensors));
+  };
+  const std::vector<std::vector<float>> other = {{1, 2}, {3, 4}, {9, 1}, {5, 6}};
+  const auto report = test::diff_of(chain(kGood), with(renamed, other));
+  EXPECT_EQ(report.sites[2].basis, MatchBasis::kSequence);
+  EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "agrees", "not compared", "agrees", "agrees"));
+  EXPECT_FALSE(report.different);
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("order alone")));
+  // Under one name it is one place.
+  EXPECT_TRUE(test::diff_of(chain(kGood), chain(other)).different);
+}
+
 // The constant of a mask is no scale: beside 1e9 the other elements' differences would vanish.
 TEST(Cause, MasksDoNotHideADifference) {
   const std::vector<float> masked = {-1e9F, 4};
