@@ -86,7 +86,10 @@ bool is_tensor_file(ModelKind kind) { return kind == ModelKind::kStateDict || ki
 }  // namespace
 
 void TensorDigests::want(std::size_t row, std::vector<HostTensor> parts, std::string prefix) {
-  jobs_.push_back({row, std::move(parts), std::move(prefix)});
+  // A damaged file may leave a part without the bytes that it speaks of: then there is nothing to take a digest of.
+  const bool complete =
+      std::ranges::all_of(parts, [](const HostTensor& part) { return fits_storage(part, part.storage.size()); });
+  if (complete) jobs_.push_back({row, std::move(parts), std::move(prefix)});
 }
 
 std::unordered_map<const std::byte*, const ZipEntry*> TensorDigests::stored_entries() const {

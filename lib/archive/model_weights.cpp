@@ -25,10 +25,16 @@ std::vector<double> numbers(const HostTensor& tensor) {
   return values;
 }
 
+/// False where a damaged file leaves a tensor without the bytes that it speaks of.
+bool has_data(const HostTensor& tensor) { return fits_storage(tensor, tensor.storage.size()); }
+
 std::optional<WeightValue> weight_of(const PickleValue& value) {
-  if (const HostTensor* tensor = value.tensor()) return WeightValue{*tensor, std::nullopt};
+  if (const HostTensor* tensor = value.tensor())
+    return has_data(*tensor) ? std::optional(WeightValue{*tensor, std::nullopt}) : std::nullopt;
   const PickleQuantisedTensor* quantised = value.quantised_tensor();
-  if (quantised == nullptr) return std::nullopt;
+  if (quantised == nullptr || !has_data(quantised->int_repr)) return std::nullopt;
+  if (quantised->per_channel && (!has_data(quantised->scales) || !has_data(quantised->zero_points)))
+    return std::nullopt;
   Quantiser quantiser;
   if (quantised->per_channel) {
     quantiser = {numbers(quantised->scales), numbers(quantised->zero_points), quantised->axis};

@@ -155,5 +155,13 @@ TEST(ModelContents, OtherFilesAreRefusedAsWhatTheyAre) {
               HasSubstr("holds 3 programs (decoder, encoder, heads/second), and one is compared with one"));
 }
 
+// A changed bit leaves a sparse tensor of the pickle without its parts: there is nothing to take a digest of.
+TEST(ModelContents, TensorsWithoutTheirBytesHaveNoDigest) {
+  const auto contents =
+      read_model_contents(std::filesystem::path(TL_SOURCE_DIR) / "tests/unit/archive/data/sparse_without_data.pt", 1);
+  ASSERT_FALSE(contents.tensors.empty());
+  for (const auto& tensor : contents.tensors) EXPECT_EQ(tensor.digest, "") << tensor.name;
+}
+
 }  // namespace
 }  // namespace tl
