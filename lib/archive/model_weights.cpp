@@ -17,14 +17,6 @@
 namespace tl {
 namespace {
 
-std::vector<double> numbers(const HostTensor& tensor) {
-  const auto packed = to_contiguous(tensor);
-  std::vector<double> values(static_cast<std::size_t>(packed.numel()));
-  const auto begin = static_cast<std::size_t>(packed.offset) * item_bytes(packed.dtype);
-  decode_doubles(packed.dtype, packed.storage.subspan(begin, packed.nbytes()), values);
-  return values;
-}
-
 /// False where a damaged file leaves a tensor without the bytes that it speaks of.
 bool has_data(const HostTensor& tensor) { return fits_storage(tensor, tensor.storage.size()); }
 
@@ -37,7 +29,7 @@ std::optional<WeightValue> weight_of(const PickleValue& value) {
     return std::nullopt;
   Quantiser quantiser;
   if (quantised->per_channel) {
-    quantiser = {numbers(quantised->scales), numbers(quantised->zero_points), quantised->axis};
+    quantiser = {all_doubles(quantised->scales), all_doubles(quantised->zero_points), quantised->axis};
   } else {
     quantiser = {{quantised->scale}, {static_cast<double>(quantised->zero_point)}, -1};
   }

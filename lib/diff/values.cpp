@@ -20,14 +20,6 @@ struct Elements {
   std::optional<Quantiser> quantiser;
 };
 
-std::vector<double> all_doubles(const HostTensor& tensor) {
-  const auto packed = to_contiguous(tensor);
-  std::vector<double> values(static_cast<std::size_t>(packed.numel()));
-  const auto begin = static_cast<std::size_t>(packed.offset) * item_bytes(packed.dtype);
-  decode_doubles(packed.dtype, packed.storage.subspan(begin, packed.nbytes()), values);
-  return values;
-}
-
 const HostTensor* part(const std::vector<TensorPart>& parts, std::string_view suffix) {
   const auto found = std::ranges::find(parts, suffix, &TensorPart::suffix);
   return found == parts.end() ? nullptr : &found->tensor;

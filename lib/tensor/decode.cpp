@@ -220,4 +220,12 @@ void decode_doubles(DType dtype, std::span<const std::byte> packed, std::span<do
   }
 }
 
+std::vector<double> all_doubles(const HostTensor& tensor) {
+  const auto packed = to_contiguous(tensor);
+  std::vector<double> values(static_cast<std::size_t>(packed.numel()));
+  const auto begin = static_cast<std::size_t>(packed.offset) * item_bytes(packed.dtype);
+  decode_doubles(packed.dtype, packed.storage.subspan(begin, packed.nbytes()), values);
+  return values;
+}
+
 }  // namespace tl

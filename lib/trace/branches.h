@@ -40,7 +40,8 @@ std::string outcome(const Trace& trace, std::int32_t conditional);
 /// The executed arms that an Op stands in, as rows of branches, outermost first.
 std::vector<std::int32_t> branch_stack(const Trace& trace, OpId op);
 
-/// An edge with a part in a conditional. `arm` is the arm that it enters: its child stands in it, its parent does not.
+/// An edge with a part in a conditional. `arm` is the arm that it enters: its child stands in an execution of it in
+/// which its parent does not.
 /// Without an arm it begins the evaluation of a test: what feeds an output hands to what only feeds the test.
 struct BranchEdge {
   std::int32_t edge = -1;         ///< row of edges
