@@ -218,7 +218,7 @@ Json program_json(const ExportedProgram& program, const ModelLook& look) {
   json["guards"] = program.guards.size();
   bool sample = false;
   try {
-    sample = read_sample_inputs(*look.zip, program.model_name).has_value();
+    sample = read_sample_inputs(*look.zip, program.model_name, input_classes(program)).has_value();
   } catch (const Error&) {
     // Unreadable examples are as good as none; `trace` says so when they are wanted.
   }

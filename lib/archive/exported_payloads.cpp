@@ -221,10 +221,10 @@ void read_configured_payloads(const ZipDirectory& zip, const std::string& folder
   PayloadReader(zip, folder).read(config, payloads);
 }
 
-PickleValue read_nested_pickle(const ZipDirectory& zip, const ZipEntry& entry) {
+PickleValue read_nested_pickle(const ZipDirectory& zip, const ZipEntry& entry, const UnpickleOptions& options) {
   const NestedArchive nested(zip, entry);
   const std::string root = archive_root(nested.zip());
-  return read_torch_pickle(nested.zip(), root + "data.pkl", root + "data/");
+  return read_torch_pickle(nested.zip(), root + "data.pkl", root + "data/", options);
 }
 
 void read_pickled_payloads(const ZipDirectory& zip, const std::string& name, std::vector<ExportedPayload>& payloads) {

@@ -5,6 +5,7 @@
 
 #include "archive/exported_program.h"
 #include "archive/pickle_value.h"
+#include "archive/unpickler.h"
 #include "archive/zip_directory.h"
 
 namespace tl {
@@ -19,6 +20,6 @@ void read_configured_payloads(const ZipDirectory& zip, const std::string& folder
 void read_pickled_payloads(const ZipDirectory& zip, const std::string& name, std::vector<ExportedPayload>& payloads);
 
 /// What torch.save wrote into an entry, by the allow-listed unpickler; tensors stay in the mapped file where they can.
-PickleValue read_nested_pickle(const ZipDirectory& zip, const ZipEntry& entry);
+PickleValue read_nested_pickle(const ZipDirectory& zip, const ZipEntry& entry, const UnpickleOptions& options = {});
 
 }  // namespace tl

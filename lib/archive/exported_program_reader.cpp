@@ -1,6 +1,7 @@
 #include "archive/exported_program_reader.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -125,11 +126,25 @@ ExportedProgram read_exported_program(const ZipDirectory& zip, const ExportedRea
   return program;
 }
 
-std::optional<PickleValue> read_sample_inputs(const ZipDirectory& zip, const std::string& model) {
+std::vector<std::string> input_classes(const ExportedProgram& program) {
+  using Kind = PytreeSpec::Kind;
+  std::set<std::string> names;
+  const auto collect = [&](const auto& self, const PytreeSpec& spec) -> void {
+    if (spec.kind == Kind::kNamedTuple || spec.kind == Kind::kObject) {
+      names.insert(spec.type.substr(spec.type.rfind('.') + 1));
+    }
+    for (const auto& child : spec.children) self(self, child);
+  };
+  if (const auto* root = program.root_call()) collect(collect, root->in_spec);
+  return {names.begin(), names.end()};
+}
+
+std::optional<PickleValue> read_sample_inputs(const ZipDirectory& zip, const std::string& model,
+                                              std::vector<std::string> records) {
   const ExportedLayoutNames names = exported_layout(zip);
   const ZipEntry* entry = zip.find(names.sample_inputs(chosen_model(zip, names, model)));
   if (!entry || entry->size == 0) return std::nullopt;
-  PickleValue value = read_nested_pickle(zip, *entry);
+  PickleValue value = read_nested_pickle(zip, *entry, {.records = std::move(records)});
   const PickleSequence* pair = value.sequence();
   if (value.is_none()) return std::nullopt;
   if (!pair || pair->items.size() != 2 || !pair->items[0].sequence() || !pair->items[1].dict()) {

@@ -34,7 +34,13 @@ ExportedProgram parse_exported_program(std::string_view json, const std::string&
 /// A tree specification as torch.utils._pytree.treespec_dumps writes it.
 PytreeSpec parse_pytree_spec(std::string_view json, const std::string& where);
 
-/// The example inputs stored with a program, as (args tuple, kwargs dict); nullopt where the file has none.
-std::optional<PickleValue> read_sample_inputs(const ZipDirectory& zip, const std::string& model);
+/// The example inputs stored with a program, as (args tuple, kwargs dict); nullopt where the file has none. Objects of
+/// `records` (input_classes) come as PickleObject.
+std::optional<PickleValue> read_sample_inputs(const ZipDirectory& zip, const std::string& model,
+                                              std::vector<std::string> records = {});
+
+/// The classes that the program's inputs are made of besides tuples, lists and dicts (named tuples, dataclasses …), by
+/// the last parts of their names; sorted, each once.
+std::vector<std::string> input_classes(const ExportedProgram& program);
 
 }  // namespace tl

@@ -1,12 +1,9 @@
 #include "archive/model_contents.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <tuple>
 
 #include "archive/contents_parts.h"
@@ -16,6 +13,7 @@
 #include "core/digest.h"
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "core/parallel.h"
 #include "tensor/safetensors.h"
 
 namespace tl {
@@ -128,17 +126,7 @@ void TensorDigests::take(std::vector<ModelTensor>& tensors, unsigned threads) {
     for (const auto& part : jobs_[i].parts) bytes += part.nbytes();
     return bytes;
   });
-  std::atomic<std::size_t> next{0};
-  const auto run = [&] {
-    for (auto i = next++; i < work.size(); i = next++) digests[work[i]] = digest_of(jobs_[work[i]].parts);
-  };
-  std::vector<std::thread> helpers;
-  try {
-    for (unsigned i = 1; i < threads && i < work.size(); ++i) helpers.emplace_back(run);
-  } catch (const std::system_error&) {  // no more threads are allowed: those that there are do it
-  }
-  run();
-  for (auto& helper : helpers) helper.join();
+  for_each_parallel(work.size(), threads, [&](std::size_t i) { digests[work[i]] = digest_of(jobs_[work[i]].parts); });
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     tensors[jobs_[i].row].digest = jobs_[i].prefix + digests[same_as[i]];
   }

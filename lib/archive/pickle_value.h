@@ -118,11 +118,12 @@ struct PickleDict {
 };
 
 /// An object of a TorchScript class, as data.pkl of a TorchScript file holds them (only with
-/// UnpickleOptions::script_classes).
+/// UnpickleOptions::script_classes), or of a class of UnpickleOptions::records.
 struct PickleObject {
   std::string class_name;         ///< `__torch__.torchvision.models.resnet.ResNet`
   std::vector<PickleValue> args;  ///< of its construction; an enum has its value here
-  PickleValue state;              ///< a dict of attributes, or what `__getstate__` gave; None if there is none
+  /// A dict of attributes, the items of a class that is a dict, or what `__getstate__` gave; None if there is none.
+  PickleValue state;
 };
 
 /// The type of a value in words: None, bool, int, float, str, Tensor, list, tuple, dict …

@@ -163,8 +163,14 @@ PickleValue TorchRebuilder::global(const std::string& name) const {
     if (const auto dtype = dtype_from_name(std::string_view(name).substr(kTorch.size()))) return {*dtype};
   }
   const bool script_class = options_.script_classes && name.starts_with("__torch__.");
-  if (!script_class && !storage_class(name) && std::ranges::find(kFunctions, name) == kFunctions.end()) unsafe(name);
+  const bool is_known =
+      script_class || storage_class(name) || is_record(name) || std::ranges::find(kFunctions, name) != kFunctions.end();
+  if (!is_known) unsafe(name);
   return {std::make_shared<const PickleGlobal>(name)};
+}
+
+bool TorchRebuilder::is_record(std::string_view name) const {
+  return std::ranges::find(options_.records, name.substr(name.rfind('.') + 1)) != options_.records.end();
 }
 
 std::optional<PickleValue> TorchRebuilder::call(const std::string& name, std::span<const PickleValue> args) {

@@ -28,6 +28,8 @@ class TorchRebuilder {
   /// The value of a global: a dtype, or the name itself where `call` or a storage tuple understands it.
   /// Throws Error(kUnsafePickle) for all others.
   PickleValue global(const std::string& name) const;
+  /// One of UnpickleOptions::records.
+  bool is_record(std::string_view name) const;
   /// The result of `name(*args)`, or nullopt if `name` makes a container that only the unpickler can (OrderedDict,
   /// script classes).
   std::optional<PickleValue> call(const std::string& name, std::span<const PickleValue> args);

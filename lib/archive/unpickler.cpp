@@ -351,8 +351,16 @@ class Unpickler {
     list.insert(list.end(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
   }
 
+  /// The top, or where that is a record that is a dict itself (a ModelOutput) its state.
+  PickleValue& dict_for_items() {
+    auto* object = std::get_if<std::shared_ptr<PickleObject>>(&top().data);
+    if (!object || !rebuilder_.is_record((*object)->class_name)) return top();
+    if ((*object)->state.is_none()) (*object)->state = {containers_.dict(true)};
+    return (*object)->state;
+  }
+
   void set_items(std::vector<PickleValue> items) {
-    const auto* target = std::get_if<std::shared_ptr<PickleDict>>(&top().data);
+    const auto* target = std::get_if<std::shared_ptr<PickleDict>>(&dict_for_items().data);
     if (!target || items.size() % 2 != 0) fail("key-value pairs for a " + std::string(type_name(top())));
     for (std::size_t i = 0; i < items.size(); i += 2) {
       (*target)->items.emplace_back(std::move(items[i]), std::move(items[i + 1]));
@@ -383,7 +391,7 @@ class Unpickler {
       if (argument.string()) charge(argument.string()->size());
     }
     if (name == "collections.OrderedDict") return push_ordered_dict(*tuple);
-    if (script_class) {
+    if (script_class || rebuilder_.is_record(name)) {
       charge(name.size());
       const auto object = containers_.object(name);
       object->args = tuple->items;
@@ -416,6 +424,8 @@ class Unpickler {
   void set_state() {
     PickleValue state = pop();
     if (const auto* object = std::get_if<std::shared_ptr<PickleObject>>(&top().data)) {
+      // A dict with attributes: what it holds is also among them.
+      if (!(*object)->state.is_none() && rebuilder_.is_record((*object)->class_name)) return;
       if (!(*object)->state.is_none()) fail("a second state for " + quoted_name((*object)->class_name));
       (*object)->state = std::move(state);
       return;

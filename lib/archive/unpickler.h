@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "archive/pickle_value.h"
 
@@ -17,6 +18,9 @@ struct UnpickleOptions {
   bool script_classes = false;
   /// A storage without bytes (TorchScript's traced_inputs) gives tensors with an empty storage instead of an error.
   bool tensors_without_data = false;
+  /// Classes by the last part of their names, whose objects come as PickleObject: their parts, as if the class had no
+  /// code. What else a pickle refers to is refused as always.
+  std::vector<std::string> records = {};
   /// For looking only: tensors are checked against the sizes of their storages, but hold no bytes (nothing is inflated
   /// or copied); tensors of one storage have the same owner.
   bool sizes_only = false;

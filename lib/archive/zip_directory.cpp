@@ -5,19 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <limits>
 #include <memory>
-#include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "archive/byte_reader.h"
 #include "archive/entry_name.h"
 #include "archive/zip_layout.h"
 #include "core/digest.h"
 #include "core/error.h"
+#include "core/parallel.h"
 
 namespace tl {
 namespace {
@@ -67,53 +62,6 @@ std::string check_crc_and_digest(const std::string& file, const ZipEntry& entry,
   compare_crc(file, entry, crc, stored.size());
   return digester.hex();
 }
-
-/// Entries handed out to several threads, and the first of them that failed.
-class CrcQueue {
- public:
-  explicit CrcQueue(std::size_t count) : count_(count) {}
-
-  /// Calls check(i) for all entries, on up to `threads` threads, and throws what the first that failed threw.
-  template <typename Check>
-  void run(unsigned threads, const Check& check) {
-    std::vector<std::thread> others;
-    others.reserve(threads);
-    try {
-      while (others.size() + 1 < threads && others.size() + 1 < count_) others.emplace_back([&] { work(check); });
-    } catch (const std::system_error&) {  // no more threads are allowed: fewer do it too
-    }
-    work(check);
-    for (auto& other : others) other.join();
-    rethrow();
-  }
-
- private:
-  /// Calls check(i) for entries that no other thread has taken.
-  template <typename Check>
-  void work(const Check& check) {
-    for (std::size_t i = next_++; i < count_ && i < failed_; i = next_++) {
-      try {
-        check(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (i < failed_) {
-          failed_ = i;
-          error_ = std::current_exception();
-        }
-      }
-    }
-  }
-
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
-  std::size_t count_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<std::size_t> failed_{std::numeric_limits<std::size_t>::max()};
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
 
 std::vector<std::byte> inflate(const std::string& file, const ZipEntry& entry, std::span<const std::byte> encoded) {
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> decompressor(
@@ -190,12 +138,12 @@ void ZipDirectory::verify_crc(const ZipEntry& entry) const {
 }
 
 void ZipDirectory::verify_crc() const {
-  CrcQueue(entries_.size()).run(checking_threads(2), [this](std::size_t i) { verify_crc(entries_[i]); });
+  for_each_parallel(entries_.size(), checking_threads(2), [this](std::size_t i) { verify_crc(entries_[i]); });
 }
 
 void ZipDirectory::verify_and_digest(unsigned most_threads) {
   std::vector<std::string> digests(entries_.size());
-  CrcQueue(entries_.size()).run(checking_threads(most_threads), [&](std::size_t i) {
+  for_each_parallel(entries_.size(), checking_threads(most_threads), [&](std::size_t i) {
     const auto& entry = entries_[i];
     if (entry.method == ZipMethod::kStored)
       digests[i] = check_crc_and_digest(file_name_, entry, stored(entry));

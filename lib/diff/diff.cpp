@@ -10,6 +10,7 @@
 #include "diff/coverage.h"
 #include "diff/growth.h"
 #include "diff/interval.h"
+#include "diff/module_constants.h"
 #include "diff/preconditions.h"
 #include "diff/verdict.h"
 
@@ -149,11 +150,29 @@ class Comparer {
                                               OpId{static_cast<std::uint32_t>(s)});
       } else {
         site.arguments = form_differences(site);
+        add_constants(r, s, site);
       }
       site_of_[row] = static_cast<std::int64_t>(report_.sites.size());
       report_.sites.push_back(std::move(site));
     }
     say_precision_once();
+  }
+
+  /// What the modules of a dump were built with, against what the other side says of the same.
+  void add_constants(std::size_t r, std::size_t s, DiffSite& site) {
+    const auto* ours = dump_module(reference_, r);
+    const auto* theirs = dump_module(subject_, s);
+    std::vector<ArgumentDifference> found;
+    if (ours && theirs) {
+      found = constant_differences(*ours, *theirs, reference_.dump->mode != "eval" || subject_.dump->mode != "eval");
+    } else if (graph().trace && (ours || theirs)) {
+      if (!constants_) constants_.emplace(*graph().trace);
+      found = constants_->differences(ours ? *ours : *theirs, OpId{static_cast<std::uint32_t>(ours ? s : r)});
+      if (theirs) {
+        for (auto& difference : found) std::swap(difference.reference, difference.subject);
+      }
+    }
+    site.arguments.insert(site.arguments.end(), found.begin(), found.end());
   }
 
   /// Says of parameters that differ as arguments how they do. An argument is told by the address that its text begins
@@ -418,6 +437,7 @@ class Comparer {
   Alignment alignment_;
   DiffReport report_;
   std::vector<std::int64_t> site_of_;
+  std::optional<ModuleConstants> constants_;
   bool other_precision_ = false;  ///< most values of a dump are of another floating type
 };
 

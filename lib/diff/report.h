@@ -151,9 +151,9 @@ enum class Agreement : std::uint8_t { kSame = 0, kDifferent = 1, kUnknown = 2 };
 struct Precondition {
   std::string name;  ///< inputs, weights, buffers, mode, seed, branches
   Agreement agreement = Agreement::kUnknown;
-  std::int64_t same = 0;  ///< of `total` items that both sides have
-  std::int64_t total = 0;
-  std::string reference;  ///< the two values, where there is one each
+  std::int64_t same = 0;   ///< of `total`
+  std::int64_t total = 0;  ///< items looked at: those of both sides, and those of one side that count against it
+  std::string reference;   ///< the two values, where there is one each
   std::string subject;
   std::vector<std::string> details;  ///< what differs, with both values, and hints; a line each
   std::int64_t more_details = 0;     ///< of the same sort, left out

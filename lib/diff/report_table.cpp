@@ -120,8 +120,9 @@ std::string csv_line(const DiffSite& site, std::size_t index) {
 std::string md(std::string_view text) { return escape_for_markdown(text); }
 
 std::string side_line(std::string_view role, const DiffSide& side) {
-  std::string text = "| " + std::string(role) + " | " + md(side.name) + " | " + md(side.kind);
-  if (!side.details.empty()) text += " · " + md(side.details);
+  std::string text = "| " + std::string(role) + " | " + md(side.name) + " | ";
+  if (!side.details.starts_with(side.kind)) text += md(side.kind) + (side.details.empty() ? "" : " · ");
+  text += md(side.details);
   if (!side.outcome.empty() && side.outcome != "complete") text += " · **" + md(side.outcome) + "**";
   return text + " |\n";
 }

@@ -132,6 +132,11 @@ ReportTarget parse_report_target(std::string_view argument) {
       throw Error(ErrorCode::kUsage, "--report " + std::string(argument) + " names no file",
                   "write --report " + std::string(argument) + "FILE");
     }
+    if (argument.substr(0, colon) == "text") {
+      throw Error(ErrorCode::kUsage,
+                  "--report " + std::string(argument) + ": text is what diff prints, not a format of reports",
+                  "write > FILE for the text, or --report with json, jsonl, csv, md, html, junit or github");
+    }
   }
   if (const auto format = format_from_extension(argument)) return {*format, std::filesystem::path(argument)};
   throw Error(ErrorCode::kUsage, "--report " + std::string(argument) + ": the name does not tell a format",

@@ -282,6 +282,13 @@ bool is_neutral_type(std::string_view layer_type) {
   return any_of_names(kNeutral, layer_type);
 }
 
+bool moves_elements(std::string_view layer_type) {
+  static constexpr std::array<std::string_view, 14> kMoving = {
+      "permute", "transpose", "t",       "swapaxes",  "movedim",    "view",    "viewas",
+      "reshape", "reshapeas", "flatten", "unflatten", "unsafeview", "squeeze", "unsqueeze"};
+  return any_of_names(kMoving, layer_type);
+}
+
 bool is_neutral(const Trace& trace, std::size_t op) {
   if (trace.ops.kind[op] != 0 || (trace.ops.flags[op] & kOpUninitialised)) return true;
   const auto sizes = trace.shapes[trace.ops.shape[op]];
@@ -352,6 +359,12 @@ std::string_view module_of(const Side& side, std::size_t row) {
   if (!side.trace) return entry_at(*side.dump, row).entry->name;
   const auto& trace = *side.trace;
   return trace.strings[trace.modules.address[row_of(trace.module_calls.module[row_of(trace.ops.module_call[row])])]];
+}
+
+const DumpModule* dump_module(const Side& side, std::size_t row) {
+  if (!side.dump) return nullptr;
+  const auto module = entry_at(*side.dump, row).entry->module_row;
+  return module < 0 ? nullptr : &side.dump->modules[row_of(module)];
 }
 
 }  // namespace tl

@@ -58,6 +58,9 @@ bool is_neutral(const Trace& trace, std::size_t op);
 /// The same by functional name alone.
 bool is_neutral_type(std::string_view layer_type);
 
+/// A view that gives its elements other places, by functional name: permute, transpose, view …
+bool moves_elements(std::string_view layer_type);
+
 /// A quantise, dequantise or fake-quantise operation.
 bool is_quantiser(const Trace& trace, std::size_t op);
 
@@ -76,6 +79,9 @@ std::vector<std::int64_t> sizes_of(const Side& side, std::size_t row);
 
 /// The module address of the innermost call around a row, as recorded; `self` at the root.
 std::string_view module_of(const Side& side, std::size_t row);
+
+/// The module whose output a row of a Dump is; null for other rows and where the recording says nothing of it.
+const DumpModule* dump_module(const Side& side, std::size_t row);
 
 std::uint64_t hash_text(std::string_view text, std::uint64_t seed = 0);
 std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b);

@@ -57,6 +57,24 @@ std::string arguments_above(const DiffSite& source, const DiffReport& report) {
   return {};
 }
 
+/// Views before a source that only one side has. They hold the same elements, so no view is out of tolerance itself;
+/// but what reads them meets other elements where one of them is a transposition (or a view over one) that the other
+/// side lacks.
+std::string moved_before(std::int64_t row, const DiffReport& report, const Side& reference, const Side& subject) {
+  const auto moves = [](const Side& side, const SiteRef& ref) {
+    return side.trace && moves_elements(layer_type(*side.trace, OpId{static_cast<std::uint32_t>(ref.row)}));
+  };
+  std::string text;
+  for (const auto& change : report.changes) {
+    if (change.site != row || change.kind == ChangeKind::kReordered) continue;
+    const bool moved =
+        std::ranges::any_of(change.reference, [&](const SiteRef& ref) { return moves(reference, ref); }) ||
+        std::ranges::any_of(change.subject, [&](const SiteRef& ref) { return moves(subject, ref); });
+    if (moved) text += (text.empty() ? "" : "; ") + words_of(change);
+  }
+  return text;
+}
+
 /// What is known to differ at a source. Arguments first, then what stands before it.
 std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& report, const Side& reference,
                      const Side& subject) {
@@ -73,6 +91,7 @@ std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& r
     text += (text.empty() ? "" : "; ") + difference.name + " = " + difference.reference + " in reference, " +
             difference.subject + " in subject";
   }
+  if (text.empty()) text = moved_before(row, report, reference, subject);
   if (text.empty()) text = arguments_above(site, report);
   if (text.empty() && subject.trace &&
       draws_random(*subject.trace, OpId{static_cast<std::uint32_t>(site.subject.row)})) {

@@ -30,6 +30,7 @@ class Converter {
     if (const auto* tensor = value.tensor()) return {*tensor, source};
     if (const auto* sequence = value.sequence()) return convert_sequence(*sequence, path, source);
     if (const auto* dict = value.dict()) return convert_dict(*dict, path, source);
+    if (const auto* object = value.object()) return convert_object(*object, path, source);
     if (const auto* big = std::get_if<PickleBigInt>(&value.data)) {
       throw Error(ErrorCode::kInputMismatch, source + ": the integer " + elide(big->digits, 40) + " is outside int64");
     }
@@ -61,6 +62,23 @@ class Converter {
       items.emplace_back(std::move(new_key), convert(element, name));
     }
     return {std::move(items), source};
+  }
+
+  /// A named tuple is its fields in order; a dataclass those that are not None, by name, as torch.export flattens it.
+  InputValue convert_object(const PickleObject& object, const std::string& path, const std::string& source) {
+    const auto* fields = object.state.dict();
+    if (!fields) {
+      InputValue::List elements;
+      for (std::size_t i = 0; i < object.args.size(); ++i) {
+        elements.push_back(convert(object.args[i], below(path, std::to_string(i))));
+      }
+      return {InputValue::Tuple{std::move(elements)}, source};
+    }
+    PickleDict present;
+    for (const auto& field : fields->items) {
+      if (!field.second.is_none()) present.items.push_back(field);
+    }
+    return convert_dict(present, path, source);
   }
 
   const std::string& file_;

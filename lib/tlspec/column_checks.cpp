@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
+#include "core/parallel.h"
 #include "trace/args.h"
 
 namespace tl {
@@ -86,31 +89,36 @@ class Checker {
       : trace_(trace), code_(code), where_(where), sparse_(sparse), tables_(table_rows(trace)) {}
 
   void run() {
+    std::vector<std::function<void()>> columns;
     for_each_table(trace_, [&](std::string_view table, const auto& rows, auto&& visit) {
       visit(rows, [&](std::string_view field, const auto& column, std::string_view unit, std::string_view meaning) {
-        check_column(std::string(table) + "." + std::string(field), rows_of(table), column.view(), unit, meaning);
+        columns.push_back([this, table, field, &column, unit, meaning] {
+          check_column(std::string(table) + "." + std::string(field), rows_of(table), column.view(), unit, meaning);
+        });
       });
     });
-    check_pools();
-    check_ranges();
-    check_edges();
-    check_parents("module_calls.parent_call", trace_.module_calls.parent_call.view());
-    check_one_root("module_calls.parent_call", trace_.module_calls.parent_call.view());
-    check_parents("modules.parent", trace_.modules.parent.view());
-    check_parents("site_contexts.parent", trace_.site_contexts.parent.view());
-    check_parents("branches.parent", trace_.branches.parent.view());
-    check_args("args", trace_.args.view(), "ops.args_begin", trace_.ops.args_begin.view());
-    check_args("flow_args", trace_.flow_args.view(), "flow.args_begin", trace_.flow.args_begin.view());
-    check_list_values();
-    check_sum("params.bytes", trace_.params.bytes.view());
-    check_sum("buffers.bytes", trace_.buffers.bytes.view());
-    check_sum("payloads.bytes", trace_.payloads.bytes.view());
-    check_parameter_sizes();
-    check_timing("ops.seconds", trace_.op_seconds.size(), trace_.num_ops());
-    check_timing("module_calls.seconds", trace_.module_call_seconds.size(), rows_of("module_calls"));
+    check_all(columns);
+    // What columns say of each other is followed once all of them stay inside their tables.
+    check_all({[this] { check_pools(); }, [this] { check_monotone("ops.edge_begin", trace_.ops.edge_begin.view()); },
+               [this] { check_monotone("ops.args_begin", trace_.ops.args_begin.view()); },
+               [this] { check_monotone("flow.args_begin", trace_.flow.args_begin.view()); }, [this] { check_ranges(); },
+               [this] { check_calls(); }, [this] { check_layers(); }});
+    check_all({[this] { check_edges(); },
+               [this] { check_args("args", trace_.args.view(), "ops.args_begin", trace_.ops.args_begin.view()); },
+               [this] {
+                 check_args("flow_args", trace_.flow_args.view(), "flow.args_begin", trace_.flow.args_begin.view());
+                 check_list_values();
+               },
+               [this] { check_sums(); }});
   }
 
  private:
+  void check_all(const std::vector<std::function<void()>>& checks) const {
+    constexpr std::size_t kOpsForThreads = 100'000;  // fewer are done before a second thread has started
+    const auto threads = trace_.num_ops() < kOpsForThreads ? 1 : std::min(std::thread::hardware_concurrency(), 4U);
+    for_each_parallel(checks.size(), threads, [&](std::size_t i) { checks[i](); });
+  }
+
   [[noreturn]] void fail(const std::string& what) const { throw Error(code_, where_ + ": " + what); }
 
   [[noreturn]] void fail_at(const std::string& name, std::size_t row, std::int64_t value,
@@ -177,14 +185,22 @@ class Checker {
     if (bad < dims.size()) fail_at("shapes.dims", bad, dims[bad], "sizes and strides are not negative");
   }
 
-  void check_ranges() const {
-    check_monotone("ops.edge_begin", trace_.ops.edge_begin.view());
-    check_monotone("ops.args_begin", trace_.ops.args_begin.view());
-    check_monotone("flow.args_begin", trace_.flow.args_begin.view());
+  void check_calls() const {
     const auto& calls = trace_.module_calls;
     check_order("module_calls.first_op", calls.first_op.view(), "end_op", calls.end_op.view());
+    check_parents("module_calls.parent_call", calls.parent_call.view());
+    check_one_root("module_calls.parent_call", calls.parent_call.view());
+    check_parents("modules.parent", trace_.modules.parent.view());
+    check_parents("site_contexts.parent", trace_.site_contexts.parent.view());
+    check_parents("branches.parent", trace_.branches.parent.view());
+  }
+
+  void check_ranges() const {
     check_order("branches.first_op", trace_.branches.first_op.view(), "end_op", trace_.branches.end_op.view());
     check_order("loops.first_op", trace_.loops.first_op.view(), "end_op", trace_.loops.end_op.view());
+  }
+
+  void check_layers() const {
     const auto& layers = trace_.layers;
     const auto rows = static_cast<std::int64_t>(rows_of("layer_ops"));
     for (std::size_t row = 0; row < layers.num_passes.size(); ++row) {
@@ -229,6 +245,15 @@ class Checker {
     for (std::size_t row = 1; row < parents.size(); ++row) {
       if (parents[row] < 0) fail_at(name, row, parents[row], "only row 0 has no parent");
     }
+  }
+
+  void check_sums() const {
+    check_sum("params.bytes", trace_.params.bytes.view());
+    check_sum("buffers.bytes", trace_.buffers.bytes.view());
+    check_sum("payloads.bytes", trace_.payloads.bytes.view());
+    check_parameter_sizes();
+    check_timing("ops.seconds", trace_.op_seconds.size(), trace_.num_ops());
+    check_timing("module_calls.seconds", trace_.module_call_seconds.size(), rows_of("module_calls"));
   }
 
   // Readers add these up.

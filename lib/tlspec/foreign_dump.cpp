@@ -21,14 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRoot = "self";
+constexpr std::size_t kMaxConstants = 1024;  // a recorder writes 64 of a module at most
 
 std::string shown(std::string_view name) { return elide(escape_for_terminal(name), 120); }
-
-struct ModuleFacts {
-  std::string class_name;
-  std::string file;
-  std::int64_t line = 0;
-};
 
 std::optional<PayloadEncoding> encoding_from_name(std::string_view name) {
   if (name == "dense") return PayloadEncoding::kDense;
@@ -102,8 +97,15 @@ class DumpReader {
 
   void read_modules() {
     for (const auto& module : root_.objects("modules")) {
-      modules_[module.string("address")] = {module.string("class"), module.string("file"),
-                                            module.integer("line").value_or(0)};
+      DumpModule facts{module.string("address"),           module.string("class"),
+                       module.string("qualified_class"),   module.string("file"),
+                       module.integer("line").value_or(0), module.texts("attributes")};
+      if (facts.constants.size() > kMaxConstants) {
+        module.fail("attributes", "has " + std::to_string(facts.constants.size()) + " members, more than " +
+                                      std::to_string(kMaxConstants));
+      }
+      row_of_module_[facts.address] = static_cast<std::int32_t>(dump_.modules.size());
+      dump_.modules.push_back(std::move(facts));
     }
   }
 
@@ -161,10 +163,12 @@ class DumpReader {
     }
     if (!entry.scalar.empty()) return;  // host values that a module returned
     if (kind == "module") {
-      if (const auto found = modules_.find(entry.name); found != modules_.end()) {
-        entry.class_name = found->second.class_name;
-        entry.file = found->second.file;
-        entry.line = found->second.line;
+      if (const auto found = row_of_module_.find(entry.name); found != row_of_module_.end()) {
+        const auto& module = dump_.modules[static_cast<std::size_t>(found->second)];
+        entry.module_row = found->second;
+        entry.class_name = module.class_name;
+        entry.file = module.file;
+        entry.line = module.line;
       }
       if (entry.name == kRoot) {
         auto output = entry;
@@ -208,7 +212,7 @@ class DumpReader {
   ForeignObject root_;
   Dump dump_;
   std::vector<SafetensorsFile> shards_;
-  std::unordered_map<std::string, ModuleFacts> modules_;
+  std::unordered_map<std::string, std::int32_t> row_of_module_;
   ForeignNotes skipped_{"values were not written"};
 };
 

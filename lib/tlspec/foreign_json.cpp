@@ -166,6 +166,17 @@ std::optional<ForeignObject> ForeignObject::object(std::string_view key) const {
   return ForeignObject(*tape_, found, "an object");
 }
 
+std::vector<std::pair<std::string, std::string>> ForeignObject::texts(std::string_view key) const {
+  std::vector<std::pair<std::string, std::string>> result;
+  const auto found = object(key);
+  if (!found) return result;
+  for (const auto [name, value] : found->value().members()) {
+    if (!value.is_string()) found->fail(name, "is " + std::string(kind_name(value)) + ", not a string");
+    result.emplace_back(name, value.string());
+  }
+  return result;
+}
+
 JsonRef ForeignObject::list(std::string_view key) const {
   const auto found = member(key);
   if (!found) return {};

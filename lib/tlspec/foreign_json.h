@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "archive/json_tape.h"
@@ -39,6 +40,9 @@ class ForeignObject {
   std::vector<ForeignObject> objects(std::string_view key) const;
   std::vector<std::string> strings(std::string_view key) const;
   std::optional<ForeignObject> object(std::string_view key) const;
+  /// The members of the object under the key, each of which must be a string, in the order of the text. Empty if
+  /// missing.
+  std::vector<std::pair<std::string, std::string>> texts(std::string_view key) const;
   /// The list under the key; none if it is missing.
   JsonRef list(std::string_view key) const;
   JsonRef value() const { return value_; }

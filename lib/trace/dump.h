@@ -25,6 +25,17 @@ struct DumpStatistics {
   std::optional<std::int64_t> nan, inf, zeros;
 };
 
+/// A module of a recording made elsewhere.
+struct DumpModule {
+  std::string address;
+  std::string class_name;       ///< LayerNorm
+  std::string qualified_class;  ///< torch.nn.modules.normalization.LayerNorm; empty if unknown
+  std::string file;             ///< source of the forward; empty if unknown
+  std::int64_t line = 0;
+  /// What it was built with, by name: literals as in arg_template (1e-05, [1, 1], "tanh").
+  std::vector<std::pair<std::string, std::string>> constants;
+};
+
 /// One tensor of a recording made elsewhere: the output of a module call, a tap, a named tensor of a file.
 struct DumpEntry {
   std::string name;       ///< module address or the name it was given: blocks.0.attn
@@ -43,7 +54,8 @@ struct DumpEntry {
   bool is_op = false;     ///< the output of one operation, and `name` its label (linear_1_3)
   std::string operation;  ///< its functional name (linear), where is_op and the recording says so
   std::string module;     ///< the innermost module call around an operation, cell.i2h:1; empty outside or unknown
-  std::string scalar;     ///< inputs that are host values: the value as JSON (3, true, null); empty for tensors
+  std::int32_t module_row = -1;  ///< of Dump::modules, the module whose output it is; -1 where none is known
+  std::string scalar;            ///< inputs that are host values: the value as JSON (3, true, null); empty for tensors
 };
 
 /// A parameter or buffer of the model on the other side.
@@ -71,6 +83,7 @@ struct Dump {
   std::vector<DumpEntry> inputs;   ///< name: structural path of the argument (x, batch.mask)
   std::vector<DumpEntry> outputs;  ///< name: structural path (output, output.0, output.logits)
   std::vector<DumpParam> params;
+  std::vector<DumpModule> modules;
   std::string outcome = "complete";  ///< complete, failed
   std::string reason;                ///< of a failed one
   std::vector<std::string> notes;    ///< what the reader left out or weakened, for people

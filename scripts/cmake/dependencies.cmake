@@ -6,6 +6,7 @@ find_package(CLI11 REQUIRED)
 find_package(spdlog REQUIRED)
 if(TORCHLENS_TESTS)
   find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
 endif()
 
 # tl_find_c_library(target header library): the C libraries whose packages have no usable CMake config

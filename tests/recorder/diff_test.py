@@ -82,6 +82,10 @@ class Comparison:
         faults = []
         if coverage["share"] < LEAST_SHARE:
             faults.append(f"{coverage['compared']} of {coverage['total']} {coverage['unit']} compared")
+        constants = [f"{site['name']}: {argument['name']} {argument['reference']} against {argument['subject']}"
+                     for site in report["sites"] for argument in site.get("arguments", ())]
+        if constants:
+            faults.append("differing arguments: " + "; ".join(constants[:5]))
         inputs = {entry["name"]: entry for entry in report["preconditions"]}.get("inputs", {})
         if inputs.get("agreement") != "same":
             faults.append(f"the inputs are {inputs}")
@@ -111,6 +115,29 @@ class Comparison:
         return faults
 
 
+def named_constants(comparison, directory):
+    """A port whose norm and activation were built with other constants than the eager model: they are named, in all formats."""
+    def build(eps, approximate):
+        torch.manual_seed(0)
+        return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8, eps=eps), torch.nn.GELU(approximate=approximate)).eval()
+
+    given, port = torch.randn(2, 8), build(1e-3, "tanh")
+    files = {suffix: directory / f"constants.{suffix}" for suffix in ("script.pt", "trace.pt", "export.pt2")}
+    torch.jit.script(port).save(str(files["script.pt"]))
+    torch.jit.trace(port, (given,)).save(str(files["trace.pt"]))
+    torch.export.save(torch.export.export(port, (given,)), str(files["export.pt2"]))
+    comparison.run("constants", build(1e-6, "none"), (given,))
+    expected = [("1", "eps", "1e-06", "0.001"), ("2", "approximate", '"none"', '"tanh"')]
+    faults = []
+    for suffix, file in files.items():
+        report = comparison.diff("constants", file)[1] or {"sites": []}
+        found = [(site["subject"]["module"], argument["name"], argument["reference"], argument["subject"])
+                 for site in report["sites"] for argument in site["arguments"]]
+        if sorted(set(found)) != expected:
+            faults.append(f"{suffix}: {found}")
+    return faults
+
+
 def main():
     parser = argparse.ArgumentParser()
     for option in ("--torchlens", "--recorders", "--reference"):
@@ -135,6 +162,9 @@ def main():
             faults += comparison.changed(name, model, given, files["script.pt"])
             count, failed = count + 1, failed + bool(faults)
             print(f"{name}: {'the same in ' + ', '.join(files) if not faults else ''}", *faults, sep="\n  " if faults else "", flush=True)
+        faults = named_constants(comparison, pathlib.Path(directory)) if not arguments.names else []
+        failed += bool(faults)
+        print("constants:", *faults or ["named in script.pt, trace.pt, export.pt2"], sep="\n  " if faults else " ")
     print(f"{count} models, {failed} failed")
     sys.exit(1 if failed or not count else 0)
 

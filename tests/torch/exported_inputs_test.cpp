@@ -259,7 +259,7 @@ TEST(ExportedPrograms, NameThatIsNoProgramOfAFileWithOneIsRefused) {
 // --- the example in the file
 
 TEST(ExportedExample, IsThereAndRuns) {
-  for (const auto* name : {"plain", "ranges", "deflated", "torch26_dict"}) {
+  for (const auto* name : {"plain", "ranges", "deflated", "torch26_dict", "structures"}) {
     const auto session = test::engine().load(test::model_request({fixture(name), {}, {}}));
     const auto& info = session->info();
     ASSERT_EQ(info.stored_arguments.size(), info.signature.arguments.size()) << name;

@@ -43,7 +43,7 @@ std::vector<InputValue> stored_arguments(const ZipDirectory& zip, const Exported
                                          const Signature& signature, std::optional<Error>& refusal) {
   std::vector<InputValue> stored;
   try {
-    const auto sample = read_sample_inputs(zip, program.model_name);
+    const auto sample = read_sample_inputs(zip, program.model_name, input_classes(program));
     if (!sample) return {};
     auto given = given_from_pickle(*sample, "stored in the file");
     for (std::size_t i = 0; i < signature.arguments.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <map>
 
 #include "archive/limits.h"
 #include "archive/zip_directory.h"
@@ -168,6 +169,57 @@ TEST(Unpickler, RefusesByName) {
     const Error error = error_of([&] { unpickle(as_bytes(pickle), "p"); });
     EXPECT_EQ(error.code, ErrorCode::kUnsafePickle) << global;
     EXPECT_THAT(error.message, HasSubstr(std::string(global)));
+  }
+}
+
+std::string from_hex(std::string_view hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes.push_back(static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
+  }
+  return bytes;
+}
+
+// pickle.dumps of CPython 3.11, protocols 2 and 4, of vendor.shapes: the named tuple Point(x=1, y=(2, 3)), the
+// dataclass Result(logits=7, loss=None), and ModelOutput(logits=8, loss=None), a dataclass and OrderedDict as
+// transformers writes it.
+TEST(Unpickler, TakesObjectsOfNamedClassesApart) {
+  const std::map<std::string, std::vector<std::string>> pickles = {
+      {"Point",
+       {"80026376656e646f722e7368617065730a506f696e740a71004b014b024b038671018671028171032e",
+        "80049527000000000000008c0d76656e646f722e736861706573948c05506f696e749493944b014b024b038694869481942e"}},
+      {"Result",
+       {"80026376656e646f722e7368617065730a526573756c740a7100298171017d71022858060000006c6f6769747371034b0758040000006c"
+        "6f"
+        "737371044e75622e",
+        "80049537000000000000008c0d76656e646f722e736861706573948c06526573756c749493942981947d94288c066c6f67697473944b07"
+        "8c04"
+        "6c6f7373944e75622e"}},
+      {"ModelOutput",
+       {"80026376656e646f722e7368617065730a4d6f64656c4f75747075740a71004b084e86710152710258060000006c6f6769747371034b08"
+        "73"
+        "7d71042868034b0858040000006c6f737371054e75622e",
+        "80049545000000000000008c0d76656e646f722e736861706573948c0b4d6f64656c4f75747075749493944b084e869452948c066c6f67"
+        "6974"
+        "73944b08737d942868054b088c046c6f7373944e75622e"}}};
+  for (const auto& [name, texts] : pickles) {
+    for (const auto& text : texts) {
+      const auto pickle = from_hex(text);
+      const auto refused = error_of([&] { unpickle(as_bytes(pickle), "p", {.records = {"Pose", "vendor.shapes"}}); });
+      EXPECT_EQ(refused.code, ErrorCode::kUnsafePickle) << name;
+      EXPECT_THAT(refused.message, HasSubstr("vendor.shapes." + name));
+      const auto value = unpickle(as_bytes(pickle), "p", {.records = {name}});
+      ASSERT_NE(value.object(), nullptr) << name;
+      EXPECT_EQ(value.object()->class_name, "vendor.shapes." + name);
+      if (name == "Point") {
+        ASSERT_EQ(value.object()->args.size(), 2U);
+        EXPECT_EQ(*value.object()->args[1].sequence()->items.at(1).integer(), 3);
+        EXPECT_TRUE(value.object()->state.is_none());
+      } else {
+        EXPECT_EQ(*at(value.object()->state, "logits").integer(), name == "Result" ? 7 : 8);
+        EXPECT_EQ(value.object()->state.dict()->find("loss") != nullptr, name == "Result") << "an item is not None";
+      }
+    }
   }
 }
 

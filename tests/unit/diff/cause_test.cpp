@@ -72,6 +72,33 @@ TEST(Cause, AnOperationThatCannotEnlargeIsASourceWhenItDoes) {
   EXPECT_THAT(classes(report), testing::ElementsAre("agrees", "source", "source", "inherited", "inherited"));
 }
 
+// The reference transposes a square matrix before it multiplies; the subject does not, so that its shapes are the same.
+TEST(Cause, NamesTheTranspositionThatOneSideLacks) {
+  const auto trace = [](bool transposes, const std::vector<float>& product) {
+    const std::string text =
+        "module self\ncontext c0 module=self\ninstruction aten::tanh func_name=tanh layer_type=tanh\n"
+        "instruction aten::transpose func_name=transpose layer_type=transpose arg_template=\"self=%0, dim0=0, "
+        "dim1=1\"\n"
+        "instruction aten::matmul func_name=matmul layer_type=matmul\ncall self:1 first_op=a end_op=end\n"
+        "op a input out=f32[2,2] address=input.x\nop b aten::tanh out=f32[2,2] parents=a@0\n" +
+        std::string(transposes ? "op t aten::transpose out=f32[2,2] parents=b@0\n" : "") +
+        "op m aten::matmul out=f32[2,2] parents=" + (transposes ? "t@0" : "b@0") +
+        ",b@1\nop o output out=f32[2,2] parents=m@0 address=output\n";
+    const auto square = [](const std::vector<float>& values) { return test::tensor_of(DType::kF32, {2, 2}, values); };
+    std::vector<HostTensor> tensors = {square({1, 2, 3, 4}), square({1, 2, 3, 4})};
+    if (transposes) tensors.push_back(square({1, 3, 2, 4}));
+    tensors.push_back(square(product));
+    tensors.push_back(square(product));
+    return test::trace_of(text, std::move(tensors));
+  };
+  // [[1, 3], [2, 4]] [[1, 2], [3, 4]] and [[1, 2], [3, 4]] squared.
+  const auto report = test::diff_of(trace(true, {10, 14, 14, 20}), trace(false, {7, 10, 15, 22}));
+  ASSERT_EQ(report.sources.size(), 1U);
+  const auto& source = report.sites[static_cast<std::size_t>(report.sources[0])];
+  EXPECT_EQ(source.subject.func_name, "matmul");
+  EXPECT_EQ(source.cause, "transpose_1_2 stands before it in the reference only");
+}
+
 TEST(Cause, DifferentInputsAreTheSource) {
   const auto report = test::diff_of(chain(kGood), chain({{1, 3}, {3, 5}, {3, 5}, {5, 8}}));
   ASSERT_FALSE(report.sources.empty());

@@ -134,7 +134,7 @@ TEST(ReportTarget, PrefixWinsOverExtension) {
   EXPECT_EQ(parsed("C:out.xml"), "junit C:out.xml");
   EXPECT_EQ(parsed("dir.x/report.markdown"), "md dir.x/report.markdown");
   EXPECT_EQ(parsed("github:-"), "github -");
-  for (const char* wrong : {"report", "report.txt", "json:", "dir.json/report"}) {
+  for (const char* wrong : {"report", "report.txt", "json:", "dir.json/report", "text:out"}) {
     try {
       parse_report_target(wrong);
       ADD_FAILURE() << wrong;
