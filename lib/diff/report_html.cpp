@@ -71,8 +71,8 @@ std::string item(std::string_view name, const std::string& value) {
 }
 
 std::string side_row(std::string_view role, const DiffSide& side) {
-  std::string text = "<tr><th>" + h(role) + "</th><td><code>" + h(side.name) + "</code></td><td>" + h(side.kind);
-  if (!side.details.empty()) text += " · " + h(side.details);
+  std::string text =
+      "<tr><th>" + h(role) + "</th><td><code>" + h(side.name) + "</code></td><td>" + h(report::facts_of(side));
   if (!side.outcome.empty() && side.outcome != "complete") text += " · <b class=\"k1\">" + h(side.outcome) + "</b>";
   return text + "</td></tr>\n";
 }

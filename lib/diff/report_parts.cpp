@@ -43,6 +43,11 @@ std::string counted(std::int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+std::string facts_of(const DiffSide& side) {
+  if (side.details.starts_with(side.kind)) return side.details;
+  return side.kind + (side.details.empty() ? "" : " · " + side.details);
+}
+
 std::string name_of(const DiffSite& site) {
   if (!site.interval.empty()) return site.interval;
   const SiteRef& ref = site.subject.module.empty() ? site.reference : site.subject;

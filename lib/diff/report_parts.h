@@ -16,6 +16,8 @@ std::string exact_number(double value);
 /// `1 source`, `3 sources`.
 std::string counted(std::int64_t count, const std::string& noun);
 
+/// What the recording is and how it was made: `torchscript script · LibTorch 2.13.0 · eval · f32 · cpu`.
+std::string facts_of(const DiffSide& side);
 /// The module of a site, or its label at the root.
 std::string name_of(const DiffSite& site);
 /// `layernorm_16_412`, or `norm2 | layernorm_16_412` where the sides call it differently.

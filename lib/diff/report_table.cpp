@@ -120,9 +120,7 @@ std::string csv_line(const DiffSite& site, std::size_t index) {
 std::string md(std::string_view text) { return escape_for_markdown(text); }
 
 std::string side_line(std::string_view role, const DiffSide& side) {
-  std::string text = "| " + std::string(role) + " | " + md(side.name) + " | ";
-  if (!side.details.starts_with(side.kind)) text += md(side.kind) + (side.details.empty() ? "" : " · ");
-  text += md(side.details);
+  std::string text = "| " + std::string(role) + " | " + md(side.name) + " | " + md(report::facts_of(side));
   if (!side.outcome.empty() && side.outcome != "complete") text += " · **" + md(side.outcome) + "**";
   return text + " |\n";
 }

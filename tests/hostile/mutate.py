@@ -325,6 +325,7 @@ def main():
     parser.add_argument("--torchlens", required=True, type=pathlib.Path)
     parser.add_argument("--zoo", required=True, type=pathlib.Path)
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant, to go on where a run was ended")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", type=pathlib.Path)
@@ -347,7 +348,7 @@ def main():
         base, data, repaired, words = mutant(bases, arguments.seed, number)
         return number, base, data, words, *trial.check(base, data, repaired)
 
-    numbers = arguments.only or range(arguments.count)
+    numbers = arguments.only or range(arguments.first, arguments.first + arguments.count)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for number, base, data, words, faults, run in pool.map(attempt, numbers):
             codes[run.code] = codes.get(run.code, 0) + 1

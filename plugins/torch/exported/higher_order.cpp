@@ -5,7 +5,6 @@
 #include <torch/custom_class.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "bridge/tensor_bridge.h"
@@ -29,45 +28,6 @@ void flatten_outputs(const std::vector<ExportedArgument>& outputs, std::vector<c
     else
       flat.push_back(output.ref());
   }
-}
-
-struct StridedLayout {
-  std::vector<std::int64_t> sizes;
-  std::vector<std::int64_t> strides;
-  std::int64_t offset = 0;
-  std::int64_t reach = 0;  ///< elements of the storage up to the last one seen
-  bool is_dense = false;   ///< sees all of its storage, each element once
-};
-
-/// nullopt where the file states it by symbols, or not in strides.
-std::optional<StridedLayout> layout_of(const ExportedTensorMeta& meta) {
-  const auto plain = [](const ExportedSymInt& number) { return number.is_number() && number.value.has_value(); };
-  if (meta.layout != ExportedLayout::kStrided || meta.sizes.size() != meta.strides.size() || !plain(meta.offset) ||
-      !std::ranges::all_of(meta.sizes, plain) || !std::ranges::all_of(meta.strides, plain)) {
-    return std::nullopt;
-  }
-  StridedLayout layout;
-  layout.offset = *meta.offset.value;
-  std::int64_t last = layout.offset;
-  bool is_empty = false;
-  for (std::size_t i = 0; i < meta.sizes.size(); ++i) {
-    layout.sizes.push_back(*meta.sizes[i].value);
-    layout.strides.push_back(*meta.strides[i].value);
-    is_empty |= layout.sizes[i] == 0;
-    std::int64_t step = 0;
-    if (layout.sizes[i] < 0 || layout.strides[i] < 0 ||
-        __builtin_mul_overflow(std::max<std::int64_t>(layout.sizes[i] - 1, 0), layout.strides[i], &step) ||
-        __builtin_add_overflow(last, step, &last)) {
-      return std::nullopt;
-    }
-  }
-  if (last == std::numeric_limits<std::int64_t>::max()) return std::nullopt;
-  layout.reach = is_empty ? 0 : last + 1;
-  const auto elements = c10::multiply_integers(layout.sizes);
-  layout.is_dense =
-      layout.offset == 0 &&
-      (elements <= 1 || at::empty_strided(layout.sizes, layout.strides, at::kMeta).is_non_overlapping_and_dense());
-  return layout;
 }
 
 }  // namespace
@@ -230,152 +190,6 @@ void ExportedLowering::lower_autocast(const ExportedNode& node, const NodePlace&
   mark.ints = {chosen, *enabled ? 1 : 0};
   lower_inline(node, 4, 5, place, scope, out);
   emit_mark(InstructionKind::kLeaveAutocast, "torch::autocast", place, out);
-}
-
-// clone_preserve_strides of torch/_prims_common: views of the clone are made by the strides of the original, so one
-// that is not dense is cloned with its gaps. Strides that the file states by symbols are taken to be dense.
-std::uint32_t ExportedLowering::clone_with_strides(const ExportedRef* ref, const Input& original,
-                                                   const NodePlace& place, Scope& scope, Output& out) {
-  const auto* value = ref ? &scope.graph.values[ref->value] : nullptr;
-  const auto* meta = value && value->meta >= 0 ? &scope.graph.metas[static_cast<std::size_t>(value->meta)] : nullptr;
-  const auto layout = meta ? layout_of(*meta) : std::nullopt;
-  if (!layout || layout->is_dense) return emit_aten("aten::clone", "", {original}, place, out);
-  const auto view = [&](std::uint32_t slot, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides,
-                        std::int64_t offset) {
-    return emit_aten("aten::as_strided", "",
-                     {input_at(slot), literal(std::move(sizes)), literal(std::move(strides)), literal(offset)}, place,
-                     out);
-  };
-  const auto whole = view(original.slot, {layout->reach}, {1}, 0);
-  const auto copy = emit_aten("aten::clone", "", {input_at(whole)}, place, out);
-  return view(copy, layout->sizes, layout->strides, layout->offset);
-}
-
-void ExportedLowering::lower_functionalized(const ExportedNode& node, bool second_version, const NodePlace& place,
-                                            Scope& scope, Output& out) {
-  const auto* name = node.inputs.empty() ? nullptr : std::get_if<ExportedOperatorName>(&node.inputs[0].argument.data);
-  const auto operator_name = name ? operator_name_of(name->name) : std::nullopt;
-  const auto op = operator_name ? c10::Dispatcher::singleton().findSchema(*operator_name) : std::nullopt;
-  if (!op) refuse(node, "wraps a function that this engine does not run", "export the model again without it");
-  const auto find = [&](const std::string& key) -> const ExportedArgument* {
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
-      if (node.inputs[i].name == key) return &node.inputs[i].argument;
-    }
-    return nullptr;
-  };
-  const auto as_input = [&](const ExportedArgument& argument, const c10::TypePtr& type) {
-    return input_of(node, "operand", argument, c10::Argument("operand", type), place, scope, out);
-  };
-  const auto clone = [&](const ExportedArgument& argument) {
-    return clone_with_strides(argument.ref(), as_input(argument, c10::TensorType::get()), place, scope, out);
-  };
-  Operands clones;
-  if (second_version) {
-    const auto* bases = find("_all_bases");
-    if (bases == nullptr || bases->list() == nullptr) fail(node, "has no list _all_bases");
-    for (const auto& base : bases->list()->items)
-      clones.push_back(base.is_none() ? literal(c10::IValue()).slot : clone(base));
-  }
-  // The view of a cloned base that a mutated argument was.
-  const auto view = [&](const std::string& prefix) -> Input {
-    const auto* index = find("_" + prefix + "_base_index");
-    if (index == nullptr) fail(node, "does not say which base '" + prefix + "' is a view of");
-    if (index->is_none()) return literal(c10::IValue());
-    const auto* at = std::get_if<std::int64_t>(&index->data);
-    if (at == nullptr || *at < 0 || static_cast<std::size_t>(*at) >= clones.size()) {
-      fail(node, "names a base of '" + prefix + "' that it does not list");
-    }
-    const auto base = clones[static_cast<std::size_t>(*at)];
-    if (find("_" + prefix + "_alias") != nullptr)
-      return input_at(emit_aten("aten::alias", "", {input_at(base)}, place, out));
-    if (const auto* offset = find("_" + prefix + "_storage_offset")) {
-      const auto* size = find("_" + prefix + "_size");
-      const auto* stride = find("_" + prefix + "_stride");
-      if (size == nullptr || stride == nullptr)
-        fail(node, "states an offset of '" + prefix + "' without size and stride");
-      const auto ints = c10::ListType::ofInts();
-      return input_at(emit_aten("aten::as_strided", "",
-                                {input_at(base), as_input(*size, ints), as_input(*stride, ints),
-                                 as_input(*offset, c10::OptionalType::create(c10::IntType::get()))},
-                                place, out));
-    }
-    if (const auto* dim = find("_" + prefix + "_slice_dim")) {
-      const auto* start = find("_" + prefix + "_slice_start");
-      const auto* end = find("_" + prefix + "_slice_end");
-      if (start == nullptr || end == nullptr) fail(node, "states a slice of '" + prefix + "' without its ends");
-      const auto optional = c10::OptionalType::create(c10::IntType::get());
-      return input_at(emit_aten(
-          "aten::slice", "Tensor",
-          {input_at(base), as_input(*dim, c10::IntType::get()), as_input(*start, optional), as_input(*end, optional)},
-          place, out));
-    }
-    return input_at(base);
-  };
-  // The tensor that an `out=` operator writes: only what it looks like is stated.
-  const auto fresh = [&](const std::string& name_of_out, const ExportedArgument& dtype) -> Input {
-    const auto* size = find("_" + name_of_out + "_size");
-    const auto* stride = find("_" + name_of_out + "_stride");
-    if (size == nullptr || stride == nullptr)
-      fail(node, "states a dtype of '" + name_of_out + "' without size and stride");
-    const auto ints = c10::ListType::ofInts();
-    return input_at(emit_aten("aten::empty_strided", "",
-                              {as_input(*size, ints), as_input(*stride, ints),
-                               as_input(dtype, c10::OptionalType::create(c10::IntType::get())), literal(c10::IValue()),
-                               literal(device_), literal(c10::IValue())},
-                              place, out));
-  };
-  const auto list_of_views = [&](const std::string& prefix, const c10::TypePtr& element) -> Input {
-    const auto* length = find("_" + prefix + "_length");
-    if (length != nullptr && length->is_none()) return literal(c10::IValue());
-    const auto* count = length ? std::get_if<std::int64_t>(&length->data) : nullptr;
-    if (count == nullptr || *count < 0 || static_cast<std::size_t>(*count) > node.inputs.size()) {
-      fail(node, "does not say how many tensors '" + prefix + "' lists");
-    }
-    std::vector<Input> items;
-    for (std::int64_t i = 0; i < *count; ++i) items.push_back(view(prefix + "_" + std::to_string(i)));
-    return list_of(items, element, place, out);
-  };
-  const auto& schema = op->schema();
-  std::vector<Input> inputs;
-  for (const auto& argument : schema.arguments()) {
-    const auto* alias = argument.alias_info();
-    const bool mutated = alias != nullptr && alias->isWrite();
-    const auto* given = find(argument.name());
-    const auto& type = without_optional(*argument.type());
-    const auto* list = type.kind() == c10::TypeKind::ListType ? &type.expectRef<c10::ListType>() : nullptr;
-    if (mutated && second_version && list != nullptr) {
-      inputs.push_back(list_of_views(argument.name(), list->getElementType()));
-    } else if (mutated && second_version) {
-      const auto* fresh_dtype = find("_" + argument.name() + "_dtype");
-      inputs.push_back(fresh_dtype == nullptr ? view(argument.name()) : fresh(argument.name(), *fresh_dtype));
-    } else if (mutated && list != nullptr && given != nullptr && given->list() != nullptr) {
-      std::vector<Input> items;
-      for (const auto& item : given->list()->items) {
-        items.push_back(input_at(clone(item)));
-        clones.push_back(items.back().slot);
-      }
-      inputs.push_back(list_of(items, list->getElementType(), place, out));
-    } else if (given != nullptr) {
-      auto input = input_of(node, argument.name(), *given, argument, place, scope, out);
-      if (mutated && input.tensor) {
-        input.slot = clone_with_strides(given->ref(), input, place, scope, out);
-        clones.push_back(input.slot);
-      } else if (mutated) {
-        clones.push_back(input.slot);
-      }
-      inputs.push_back(input);
-    } else if (argument.default_value()) {
-      inputs.push_back(literal(*argument.default_value()));
-    } else {
-      fail(node, "gives no value for the argument '" + argument.name() + "'");
-    }
-  }
-  Operands results;
-  for (std::size_t i = 0; i < schema.returns().size(); ++i) results.push_back(new_slot());
-  emit_operator(*op, std::move(inputs), results, place, out);
-  if (results.empty()) results.push_back(literal(c10::IValue()).slot);
-  results.insert(results.end(), clones.begin(), clones.end());
-  alias_outputs(node, results, scope, out);
 }
 
 // out_dtype(op, dtype, *args): the arguments are converted to what they and dtype promote to, and the result to dtype

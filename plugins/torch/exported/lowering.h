@@ -62,6 +62,7 @@ class ExportedLowering {
     std::string text;     ///< literal of a constant; empty for values
     bool tensor = false;  ///< may hold tensors
   };
+  class Functionalized;
   struct Call {
     std::vector<Input> inputs;
     std::vector<std::uint32_t> outputs;
@@ -91,9 +92,6 @@ class ExportedLowering {
                     Scope& scope, Output& out);
   void lower_functionalized(const ExportedNode& node, bool second_version, const NodePlace& place, Scope& scope,
                             Output& out);
-  /// A clone that lies in memory as the original does.
-  std::uint32_t clone_with_strides(const ExportedRef* ref, const Input& original, const NodePlace& place, Scope& scope,
-                                   Output& out);
   void lower_out_dtype(const ExportedNode& node, const NodePlace& place, Scope& scope, Output& out);
   void lower_with_effects(const ExportedNode& node, const NodePlace& place, Scope& scope, Output& out);
   void lower_torchbind_call(const ExportedNode& node, std::size_t first, std::size_t first_output,
