@@ -84,8 +84,17 @@ class Executor {
   void run_construct(Instruction& instruction, Frame& frame);
   void run_unpack(Instruction& instruction, Frame& frame);
   void run_simple(Instruction& instruction, Frame& frame);
-  void set(Frame& frame, const Instruction& instruction, std::size_t output, c10::IValue value, Prov prov);
-  c10::IValue take(Frame& frame, const Instruction& instruction, std::size_t input);
+  // Of every operator's inputs and outputs: inline.
+  static void set(Frame& frame, const Instruction& instruction, std::size_t output, c10::IValue value, Prov prov) {
+    if (instruction.output_unused[output]) return;
+    const auto slot = instruction.outputs[output];
+    frame.values[slot] = std::move(value);
+    frame.prov[slot] = prov;
+  }
+  static c10::IValue take(Frame& frame, const Instruction& instruction, std::size_t input) {
+    auto& value = frame.values[instruction.inputs[input]];
+    return instruction.input_dies[input] ? std::move(value) : value;
+  }
 
   void set_current(const Instruction* instruction) {
     current_ = instruction;
