@@ -201,6 +201,16 @@ Error unknown_argument(const CLI::App& app, const Command& command, const std::s
                close.empty() ? "see " + help : "did you mean " + joined(close) + "? see " + help);
 }
 
+/// An unset variable of a script must not take the rule away that it stands for.
+void refuse_empty_values(const CLI::App& app, const Command& command) {
+  for (const auto* option : app.get_options()) {
+    if (option->get_lnames().empty() || option->get_expected_min() == 0) continue;
+    if (std::ranges::find(option->results(), "") == option->results().end()) continue;
+    throw usage("--" + option->get_lnames().front() + " is given an empty value",
+                "leave the option out, or see torchlens " + std::string(command.name) + " --help");
+  }
+}
+
 /// CLI11's texts begin with a capital unless an option does.
 std::string message_of(const CLI::ParseError& error) {
   std::string text = error.what();
@@ -247,6 +257,7 @@ int run_command(const Command& command, std::vector<std::string> arguments, Cont
     throw usage(message_of(error), "see torchlens " + std::string(command.name) + " --help");
   }
   apply(common, context);
+  refuse_empty_values(app, command);
   auto extras = app.remaining();
   std::erase(extras, "--");  // what follows it was taken as it is: a key such as -1
   if (!extras.empty()) throw unknown_argument(app, command, extras.front());

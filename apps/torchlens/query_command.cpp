@@ -92,6 +92,10 @@ SortKey sort_key(TableId table, std::string text) {
     descending = true;
     text.erase(0, 1);
   }
+  if (const auto colon = text.find(':'); colon != std::string::npos && find_field(table, text.substr(0, colon))) {
+    throw Error(ErrorCode::kUsage, "--sort " + text + ": '" + text.substr(colon + 1) + "' is no order",
+                "write " + text.substr(0, colon) + ":asc or " + text.substr(0, colon) + ":desc");
+  }
   return {&field_named(table, text), descending};
 }
 

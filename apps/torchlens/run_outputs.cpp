@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
+#include <unordered_set>
 
 #include "core/atomic_dir.h"
 #include "core/escape.h"
@@ -23,7 +25,7 @@ bool looks_like_classes(const HostTensor& tensor) {
          tensor.numel() == tensor.sizes.back();
 }
 
-IoRecord record_of(const OutputValue& output) {
+IoRecord record_of(const OutputValue& output, bool with_values) {
   IoRecord record;
   record.role = output.role;
   if (output.tensor == nullptr) {
@@ -38,7 +40,7 @@ IoRecord record_of(const OutputValue& output) {
   const auto& tensor = parts.front().tensor;
   record.dtype = tensor.dtype;
   record.sizes = tensor.sizes;
-  if (output.tensor->kind() == TensorKind::kSparse) return record;
+  if (!with_values || output.tensor->kind() == TensorKind::kSparse) return record;
   if (const auto stats = compute_stats(tensor); stats.has_finite()) {
     record.min = stats.min;
     record.max = stats.max;
@@ -80,10 +82,14 @@ class TemporaryFile {
 
 }  // namespace
 
-std::vector<IoRecord> output_records(const std::vector<OutputValue>& outputs) {
+std::vector<IoRecord> output_records(const std::vector<OutputValue>& outputs, const Capture& capture) {
+  std::unordered_set<std::string_view> meaningless;
+  for (const auto& output : capture.outputs) {
+    if (output.uninitialised) meaningless.insert(output.role);
+  }
   std::vector<IoRecord> records;
   records.reserve(outputs.size());
-  for (const auto& output : outputs) records.push_back(record_of(output));
+  for (const auto& output : outputs) records.push_back(record_of(output, !meaningless.contains(output.role)));
   return records;
 }
 

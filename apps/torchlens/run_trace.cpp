@@ -147,7 +147,7 @@ class TraceRun {
     outcome.status = "interrupted";
     outcome.origin = "interrupt";
     if (outcome.reason.empty()) outcome.reason = reason;
-    if (outcome.n_ops_committed == 0) outcome.n_ops_committed = static_cast<std::int64_t>(capture_.events.size());
+    if (outcome.n_ops_committed == 0) outcome.n_ops_committed = num_operations(capture_);
   }
 
   /// The model ended by itself; what came after it was let finish.
@@ -180,7 +180,7 @@ class TraceRun {
     run.seed = options_.seed;
     run.grad = options_.grad;
     run.inputs = input_records(info.signature, bound);
-    run.outputs = output_records(result_.outputs);
+    run.outputs = output_records(result_.outputs, capture_);
     run.load_seconds = load_seconds_;
     run.forward_seconds = result_.forward_seconds;
   }

@@ -31,7 +31,8 @@ void check_stop_after(const std::string& text) {
   const auto selector = Selector::parse(text);
   if (const auto term = LiveSelector(selector).first_unsettled_term()) {
     throw Error(ErrorCode::kStopNotLive,
-                "--stop-after " + selector.text() + ": " + *term + " is known only when the model has ended",
+                "--stop-after " + selector.text() + ": " + *term +
+                    " is looked up in the finished recording, and the run has to stop before",
                 "name the operation by func(\"…\"), in_module(\"…\") or where(…), or a module by module(\"…\")");
   }
 }

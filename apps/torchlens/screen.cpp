@@ -31,21 +31,20 @@ std::string few(const std::vector<std::string>& names) {
   return text;
 }
 
-/// Facts joined by ` · ` in as many lines as they need: the first stands behind `first` columns, the others behind
+/// Facts joined in as many lines as they need: the first line stands behind `first` columns, the others behind
 /// `indent`.
 std::vector<std::string> fitted(const std::vector<std::string>& facts, std::size_t first, std::size_t indent,
-                                std::size_t width) {
-  constexpr std::string_view kBetween = " · ";
+                                std::size_t width, std::string_view between = " · ") {
   std::vector<std::string> lines(1);
   for (const auto& fact : facts) {
     if (fact.empty()) continue;
     auto& line = lines.back();
     const auto begin = lines.size() == 1 ? first : indent;
-    const auto end = begin + display_width(line) + (line.empty() ? 0 : display_width(kBetween)) + display_width(fact);
+    const auto end = begin + display_width(line) + (line.empty() ? 0 : display_width(between)) + display_width(fact);
     if (!line.empty() && width > 0 && end > width) {
       lines.push_back(fact);
     } else {
-      line += (line.empty() ? "" : std::string(kBetween)) + fact;
+      line += (line.empty() ? "" : std::string(between)) + fact;
     }
   }
   return lines;
@@ -59,6 +58,14 @@ void print_header(Output& out, const RunInfo& run) {
              display_width(run.model_file) + 3, 2, out.width());
   out.line(Style::kBold, run.model_file, "   " + lines.front());
   for (std::size_t i = 1; i < lines.size(); ++i) out.line("  " + lines[i]);
+}
+
+/// `aligned` where it fits, else the facts one after the other, folded behind `indent`.
+void print_folded(Output& out, std::string aligned, const std::vector<std::string>& facts, std::size_t indent) {
+  aligned.erase(aligned.find_last_not_of(' ') + 1);
+  if (out.width() == 0 || display_width(escape_for_terminal(aligned)) <= out.width()) return out.line(aligned);
+  const auto lines = fitted(facts, 0, indent, out.width(), "   ");
+  for (std::size_t i = 0; i < lines.size(); ++i) out.line(std::string(i == 0 ? 0 : indent, ' ') + lines[i]);
 }
 
 std::string value_of(const IoRecord& record) {
@@ -90,12 +97,14 @@ void print_inputs(Output& out, const Trace& trace, bool with_sources) {
   }
   for (std::size_t i = 0; i < count; ++i) {
     const auto& input = run.inputs[i];
-    auto text = "  " + pad_right(name_of(input), names) + "  " + pad_right(value_of(input), values);
-    if (const auto source = source_of(input); !source.empty()) text += "   from " + pad_right(source, sources);
-    if (const auto range = range_of(input); !range.empty()) text += "   " + range;
-    if (const auto others = nonfinite_of_role(trace, input.role); !others.empty()) text += "   " + others;
-    text.erase(text.find_last_not_of(' ') + 1);
-    out.line(text);
+    const auto head = "  " + pad_right(name_of(input), names) + "  ";
+    const auto source = source_of(input);
+    std::vector<std::string> facts = {head + value_of(input), source.empty() ? source : "from " + source,
+                                      range_of(input), nonfinite_of_role(trace, input.role)};
+    auto text = head + pad_right(value_of(input), values);
+    if (!source.empty()) text += "   from " + pad_right(source, sources);
+    for (std::size_t k = 2; k < facts.size(); ++k) text += (facts[k].empty() ? "" : "   ") + facts[k];
+    print_folded(out, std::move(text), facts, head.size());
   }
   if (run.inputs.size() > count) out.line("  … " + std::to_string(run.inputs.size() - count) + " more");
   if (run.inputs.empty()) out.line("  no inputs");
@@ -108,14 +117,13 @@ void print_outputs(Output& out, const Trace& trace) {
   for (std::size_t i = 0; i < count; ++i) width = std::max(width, display_width(run.outputs[i].role));
   for (std::size_t i = 0; i < count; ++i) {
     const auto& output = run.outputs[i];
-    auto text = pad_right(output.role, width) + "  " + value_of(output);
-    if (const auto range = range_of(output); !range.empty()) text += "   " + range;
-    if (const auto others = nonfinite_of_role(trace, output.role); !others.empty()) text += "   " + others;
-    if (!output.top.empty()) text += "   top";
+    std::vector<std::string> facts = {pad_right(output.role, width) + "  " + value_of(output), range_of(output),
+                                      nonfinite_of_role(trace, output.role), ""};
     for (std::size_t k = 0; k < std::min<std::size_t>(output.top.size(), 2); ++k) {
-      text += "  " + std::to_string(output.top[k].first) + " (" + format_number(output.top[k].second, 3) + ")";
+      facts.back() += (k == 0 ? "top  " : "  ") + std::to_string(output.top[k].first) + " (" +
+                      format_number(output.top[k].second, 3) + ")";
     }
-    out.line(text);
+    print_folded(out, joined(facts, "   "), facts, width + 2);
   }
   if (run.outputs.size() > count) out.line("… " + std::to_string(run.outputs.size() - count) + " more outputs");
 }
@@ -130,8 +138,12 @@ std::string nonfinite_text(const Trace& trace) {
   std::string text = found.empty() ? "no NaN, no Inf" : "NaN or Inf in " + few(found) + " at least";
   if (all) return text;
   text += found.empty() ? " in " : ": looked at ";
-  text += std::to_string(counts.checked) + " of " + counted(counts.checkable, "value");
-  if (counts.sampled > 0) text += " and samples of " + std::to_string(counts.sampled);
+  if (counts.checked > 0 || counts.sampled == 0) {
+    text += std::to_string(counts.checked) + " of " + counted(counts.checkable, "value");
+    if (counts.sampled > 0) text += " and samples of " + std::to_string(counts.sampled);
+  } else {
+    text += "samples of " + std::to_string(counts.sampled) + " of " + counted(counts.checkable, "value");
+  }
   return text;
 }
 
@@ -173,7 +185,16 @@ void print_partial(Output& out, const Outcome& outcome) {
   const auto reason =
       outcome.reason == outcome.boundary_label ? std::string() : joined({outcome.error_type, outcome.reason}, ": ");
   if (!reason.empty()) text += "   " + reason.substr(0, reason.find('\n'));
-  out.line(Style::kError, "PARTIAL ", text);
+  constexpr std::size_t kIndent = 8;
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find(' ', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const auto lines = fitted(words, kIndent, kIndent, out.width(), " ");
+  out.line(Style::kError, "PARTIAL ", lines.size() == 1 ? text : lines.front());
+  for (std::size_t i = 1; i < lines.size(); ++i) out.line(std::string(kIndent, ' ') + lines[i]);
 }
 
 void print_first_screen(Output& out, const Trace& trace, const Verification& verification,

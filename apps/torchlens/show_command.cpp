@@ -36,8 +36,23 @@ void print_part(const Trace& trace, nlohmann::ordered_json body, Context& contex
   context.out.raw(json_envelope("show", true, body));
 }
 
+/// Leaves out what differs from run to run.
+void drop_times(nlohmann::ordered_json& record) {
+  if (record.is_object()) {
+    std::vector<std::string> times;
+    for (const auto& [key, value] : record.items()) {
+      if (key.ends_with("duration")) times.push_back(key);
+    }
+    for (const auto& key : times) record.erase(key);
+  }
+  if (record.is_structured()) {
+    for (auto& value : record) drop_times(value);
+  }
+}
+
 void show_record(const Trace& trace, const ShowOptions& options, Context& context) {
-  const auto record = record_json(trace, look_up(trace, options.key).value());
+  auto record = record_json(trace, look_up(trace, options.key).value());
+  if (options.summary.stable) drop_times(record);
   if (context.format == Format::kJson) {
     print_part(trace, {{"record", record}}, context);
   } else {

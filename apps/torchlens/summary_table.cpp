@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "core/text.h"
 #include "table.h"
@@ -70,7 +71,9 @@ constexpr std::array kColumns = {
               [](const CellFacts& facts) { return format_flops(cost(facts).macs, cost(facts).uncounted_calls); }},
     ColumnRow{{"share", "share", "part of all counted FLOPs, in percent"},
               [](const CellFacts& facts) {
-                return share_text(static_cast<double>(cost(facts).flops),
+                if (cost(facts).uncounted_calls > 0 && cost(facts).flops == 0) return std::string("?");
+                return (cost(facts).uncounted_calls > 0 ? "≥ " : "") +
+                       share_text(static_cast<double>(cost(facts).flops),
                                   static_cast<double>(facts.summary.cost.flops));
               }},
     ColumnRow{{"read", "read", "bytes of the tensors that its operations were given"},
@@ -175,6 +178,34 @@ void print_notes(Output& out, const Trace& trace, const TraceSummary& summary) {
            " of activations and inputs if none were freed");
 }
 
+/// `says_ops` puts the number of ops and layers into the line of the total; nullopt where too few columns stand below
+/// it.
+std::optional<Table> summary_table(const Trace& trace, const TraceSummary& summary, const SummaryScreenOptions& options,
+                                   bool says_ops) {
+  const auto columns = chosen_columns(options);
+  std::vector<Table::ColumnSpec> specs = {{"module", kMaxName, false, least_name_width(summary)}};
+  std::size_t leading = 1;
+  for (const auto* entry : columns) {
+    const auto& column = entry->column;
+    specs.push_back({std::string(column.title), column.max_width, column.right, column.min_width});
+    if (leading == specs.size() - 1 && !column.right) ++leading;
+  }
+  if (says_ops && leading < kColumnsUnderTotal) return std::nullopt;
+  Table table(std::move(specs));
+  for (const auto& row : summary.rows) {
+    std::vector<std::string> cells = {name_cell(row)};
+    for (const auto* entry : columns) cells.push_back(entry->cell({trace, summary, row}));
+    table.add(std::move(cells));
+  }
+  const auto total = total_row(summary);
+  std::vector<std::string> cells = {says_ops ? "total  " + ops_and_layers(summary) : "total"};
+  for (std::size_t i = leading - 1; i < columns.size(); ++i) {
+    cells.push_back(columns[i]->column.right ? columns[i]->cell({trace, summary, total}) : std::string());
+  }
+  table.add_spanning(leading, std::move(cells));
+  return table;
+}
+
 }  // namespace
 
 std::span<const SummaryColumn> summary_columns() { return kSpecs; }
@@ -205,30 +236,13 @@ std::string format_flops(std::int64_t count, std::int64_t uncounted_calls) {
 
 void print_summary_table(Output& out, const Trace& trace, const TraceSummary& summary,
                          const SummaryScreenOptions& options) {
-  const auto columns = chosen_columns(options);
-  std::vector<Table::ColumnSpec> specs = {{"module", kMaxName, false, least_name_width(summary)}};
-  std::size_t leading = 1;
-  for (const auto* entry : columns) {
-    const auto& column = entry->column;
-    specs.push_back({std::string(column.title), column.max_width, column.right, column.min_width});
-    if (leading == specs.size() - 1 && !column.right) ++leading;
-  }
-  Table table(std::move(specs));
-  for (const auto& row : summary.rows) {
-    std::vector<std::string> cells = {name_cell(row)};
-    for (const auto* entry : columns) cells.push_back(entry->cell({trace, summary, row}));
-    table.add(std::move(cells));
-  }
-  const auto total = total_row(summary);
-  // It stands over the first columns, where there are enough of them, else below the table.
-  const bool fits = leading >= kColumnsUnderTotal;
-  std::vector<std::string> cells = {fits ? "total  " + ops_and_layers(summary) : "total"};
-  for (std::size_t i = leading - 1; i < columns.size(); ++i) {
-    cells.push_back(columns[i]->column.right ? columns[i]->cell({trace, summary, total}) : std::string());
-  }
-  table.add_spanning(leading, std::move(cells));
-  table.print(out, "  ", out.width());
-  if (!fits) out.line("  " + ops_and_layers(summary));
+  constexpr const char* kIndent = "  ";
+  // The total stands over the first columns, where that makes the table no wider, else below the table.
+  auto table = summary_table(trace, summary, options, true);
+  const bool fits = table && (out.width() == 0 || table->needed_width(kIndent, out.width()) <= out.width());
+  if (!fits) table = summary_table(trace, summary, options, false);
+  table->print(out, kIndent, out.width());
+  if (!fits) out.line(kIndent + ops_and_layers(summary));
   print_notes(out, trace, summary);
 }
 

@@ -73,13 +73,22 @@ void Table::widen_for_spans(std::vector<std::size_t>& widths) const {
   }
 }
 
-void Table::print(Output& out, const std::string& indent, std::size_t width) const {
+std::vector<std::size_t> Table::fitted_widths(const std::string& indent, std::size_t width) const {
   auto widths = natural_widths();
   widen_for_spans(widths);
   if (width > indent.size()) {
     shrink(widths, width - indent.size());
     widen_for_spans(widths);
   }
+  return widths;
+}
+
+std::size_t Table::needed_width(const std::string& indent, std::size_t width) const {
+  return indent.size() + total_width(fitted_widths(indent, width), columns_.size());
+}
+
+void Table::print(Output& out, const std::string& indent, std::size_t width) const {
+  const auto widths = fitted_widths(indent, width);
   Row titles;
   for (const auto& column : columns_) titles.cells.push_back(column.title);
   out.line(indent + row_text(titles, widths));

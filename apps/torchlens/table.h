@@ -24,6 +24,8 @@ class Table {
   /// A row whose first cell stands over the first `span` columns, which are made wide enough for it; the other cells
   /// follow behind.
   void add_spanning(std::size_t span, std::vector<std::string> cells) { rows_.push_back({std::move(cells), span}); }
+  /// Columns that print takes for the table where it has `width` of them; more, if the table cannot be so narrow.
+  std::size_t needed_width(const std::string& indent, std::size_t width) const;
   /// Prints the titles and all rows, each behind `indent`, in at most `width` columns as far as the columns allow; 0:
   /// no limit.
   void print(Output& out, const std::string& indent, std::size_t width = 0) const;
@@ -35,6 +37,7 @@ class Table {
   };
 
   std::vector<std::size_t> natural_widths() const;
+  std::vector<std::size_t> fitted_widths(const std::string& indent, std::size_t width) const;
   void shrink(std::vector<std::size_t>& widths, std::size_t limit) const;
   void widen_for_spans(std::vector<std::size_t>& widths) const;
   std::string row_text(const Row& row, const std::vector<std::size_t>& widths) const;

@@ -50,7 +50,8 @@ std::string end_message(const RunInfo& run, const RunEnd& end) {
   auto text = run.model_file + ": ";
   if (end.stopped_by) return text + stop_message(outcome, end);
   if (outcome.status == "aborted_nonfinite") {
-    return text + "stopped at the first non-finite value, of " + outcome.boundary_label + ": " + outcome.reason;
+    return text + "stopped at the first operation that made NaN or an infinity, " + outcome.boundary_label + ": " +
+           outcome.reason;
   }
   text += outcome.error_type.empty() ? "the model raised" : outcome.error_type;
   if (!outcome.boundary_label.empty()) text += " at " + outcome.boundary_label;

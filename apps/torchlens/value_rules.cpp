@@ -92,12 +92,21 @@ void ValueRules::apply(RunRequest& request) {
   }
 }
 
-void ValueRules::check_stop(const RunInfo& run, std::size_t ops, const RunResult& result) const {
+void ValueRules::check_stop(const RunInfo& run, std::size_t ops, const RunResult& result, const Trace* trace) const {
   if (!stop_selector_ || result.stop_fired || !run.outcome.complete()) return;
-  throw Error(ErrorCode::kStopNeverFired,
+  Error error(ErrorCode::kStopNeverFired,
               run.model_file + ": --stop-after " + stop_selector_->text() + " matched none of " +
                   counted(static_cast<std::int64_t>(ops), "op") + "; nothing was written",
               "torchlens trace without it, then torchlens query on the recording, shows what there is");
+  if (trace) {
+    try {
+      resolve(*stop_selector_, *trace, NoMatch::kRefuse);
+    } catch (const Error& nothing) {  // which knows what comes closest
+      error.hint = nothing.hint;
+      error.note = nothing.note;
+    }
+  }
+  throw error;
 }
 
 void ValueRules::settle_sparse(Capture& capture, const RunResult& result) const {
@@ -117,7 +126,7 @@ void ValueRules::settle_sparse(Capture& capture, const RunResult& result) const 
 StatisticsTable ValueRules::take_statistics() { return statistics_ ? statistics_->take() : StatisticsTable{}; }
 
 void ValueRules::settle(Trace& trace, const RunResult& result) {
-  check_stop(trace.run, trace.num_ops(), result);
+  check_stop(trace.run, trace.num_ops(), result, &trace);
   if (save_selector_ && !plan_.options.dry_run) drop_unselected(trace, result.undecided);
   check_finite(trace, [&](std::size_t row) -> std::optional<bool> {
     if (!sink_ || !trace.payload_source) return std::nullopt;

@@ -32,8 +32,8 @@ class ValueRules {
   /// After the steps: drops values that were kept only because a selector could not tell yet, and looks for NaN.
   /// Throws Error(kSiteNotFound) where --save matches nothing, kStopNeverFired where --stop-after never did.
   void settle(Trace& trace, const RunResult& result);
-  /// Throws Error(kStopNeverFired) where --stop-after never did.
-  void check_stop(const RunInfo& run, std::size_t ops, const RunResult& result) const;
+  /// Throws Error(kStopNeverFired) where --stop-after never did; of a finished `trace` it names what comes closest.
+  void check_stop(const RunInfo& run, std::size_t ops, const RunResult& result, const Trace* trace = nullptr) const;
   /// Before the steps of a sparse recording: drops values that were kept only because the selector could not tell.
   /// Throws Error(kSiteNotFound) where it took none.
   void settle_sparse(Capture& capture, const RunResult& result) const;

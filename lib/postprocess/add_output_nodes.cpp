@@ -34,6 +34,7 @@ void append_output(Trace& trace, const CaptureOutput& output, std::int32_t numbe
   const bool inherits = has_producer && output.same_value && output.payload == PayloadId::kNone;
   if (inherits) ops.payload.mut(row) = ops.payload[producer];
   ops.sample.mut(row) = inherits && ops.payload[row] < 0 ? ops.sample[producer] : -1;
+  if (output.uninitialised) ops.flags.mut(row) |= kOpUninitialised;
   ops.address.mut(row) = trace.strings.intern(output.role);
   ops.raw_index.mut(row) = raw_index;
   ops.type_index.mut(row) = number;

@@ -91,7 +91,7 @@ constexpr Field kConditionals[] = {
      [](C c, std::size_t r, V v) { v.set_bool(count_arms(c, r, ArmKind::kElse) > 0); }},
     {"has_elif", kBool, "", "the source has an elif",
      [](C c, std::size_t r, V v) { v.set_bool(count_arms(c, r, ArmKind::kElif) > 0); }},
-    {"num_elifs", kInteger, "", "elifs of the source",
+    {"num_elifs", kInteger, "count", "elifs of the source",
      [](C c, std::size_t r, V v) { v.set_integer(count_arms(c, r, ArmKind::kElif)); }},
     {"source_file", kString, "", "file as the exporter saw it", set_source_file},
     {"source_line", kInteger, "from 1", "line of the if",

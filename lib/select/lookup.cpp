@@ -289,9 +289,10 @@ class Lookup {
         return Found{Found::Kind::kModuleCall, static_cast<std::uint32_t>(row)};
       }
     }
-    return Error(ErrorCode::kPassOutOfRange, std::string(address) + ":" + std::string(pass) +
-                                                 ": the module was called " + std::to_string(calls) +
-                                                 (calls == 1 ? " time" : " times"));
+    return Error(ErrorCode::kPassOutOfRange,
+                 std::string(address) + ":" + std::string(pass) + ": the module was called " + std::to_string(calls) +
+                     (calls == 1 ? " time" : " times"),
+                 "calls count from 1; " + std::string(address) + ":last is the last");
   }
 
   const Trace& trace_;
@@ -357,6 +358,7 @@ Result<std::vector<Found>> look_up_rows(const Trace& trace, std::string_view key
   const Lookup lookup(trace);
   if (auto found = lookup.exact(key); found && found->ok()) return std::vector{found->value()};
   if (auto several = slice_or_filter(trace, key)) return std::move(*several);
+  if (is_collection(key)) return *slice_or_filter(trace, std::string(key) + "[:]");
   auto found = look_up(trace, key);
   if (!found.ok()) return found.error();
   return std::vector{found.value()};

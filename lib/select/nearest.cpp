@@ -122,6 +122,10 @@ std::string_view noun(Kind kind) {
 std::string hint_for(const SelectorNode& term, const Trace& trace) {
   const auto pool = candidates(term, trace);
   if (pool.empty()) return "the recording has no " + std::string(noun(term.kind));
+  if (std::ranges::find(pool, term.text) != pool.end()) {
+    const bool called = term.kind == Kind::kModule || term.kind == Kind::kInModule;
+    return term.text + (called ? " was never called, or computed nothing" : " is there, but no op is of it");
+  }
   if (const auto close = did_you_mean(term.text, pool); !close.empty()) return "did you mean " + listed(close) + "?";
   return "the " + std::string(noun(term.kind)) + " are " + some_of(pool);
 }

@@ -152,7 +152,8 @@ constexpr Field kNames[] = {
     {"layer_type", kString, "", "relu, linear, input, output, buffer …", fact<facts::layer_type>},
     {"func_name", kString, "", "the function as people know it: relu_, __add__", fact<facts::func_name>},
     {"func_qualname", kString, "", "the operator: aten::add.Tensor", fact<facts::func_qualname>},
-    {"num_passes", kInteger, "", "Ops of the Layer", [](C c, std::size_t r, V v) { v.set_integer(passes_of(c, r)); }},
+    {"num_passes", kInteger, "count", "Ops of the Layer",
+     [](C c, std::size_t r, V v) { v.set_integer(passes_of(c, r)); }},
     {"recurrent_ops", kStrings, "label", "all passes of the Layer", set_passes},
     {"module", kString, "address:k", "innermost module call; none at the root", fact<facts::module>},
     {"modules", kStrings, "address:k", "module calls around the Op, outermost first", set_modules},
@@ -161,7 +162,7 @@ constexpr Field kNames[] = {
     {"dtype", FieldType::kDType, "", "element type of the output", fact<facts::dtype>},
     {"shape", FieldType::kIntegers, "", "sizes of the output", fact<facts::shape>},
     {"device", kString, "", "cpu, cuda, meta or other", fact<facts::device>},
-    {"ndim", kInteger, "", "dimensions of the output", fact<facts::ndim>},
+    {"ndim", kInteger, "count", "dimensions of the output", fact<facts::ndim>},
     {"numel", kInteger, "elements", "of the output", fact<facts::numel>},
     {"activation_memory", kInteger, "bytes", "of the output's elements", fact<facts::activation_memory>},
     {"has_saved_activation", kBool, "", "its payload is in the recording",
@@ -256,7 +257,7 @@ constexpr Field kNames[] = {
      set_bool_context},
     {"conditional_branch_stack", kStrings, "", "the arms it stands in, outermost first: cond_gt_1_2:then",
      set_branch_stack},
-    {"conditional_depth", kInteger, "", "arms it stands in", set_conditional_depth},
+    {"conditional_depth", kInteger, "count", "arms it stands in", set_conditional_depth},
 };
 
 }  // namespace

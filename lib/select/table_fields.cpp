@@ -132,7 +132,7 @@ constexpr Field kModules[] = {
        if (training > 1) return v.set_none();
        v.set_bool(training == 1);
      }},
-    {"num_ops", kInteger, "", "operations of all calls, those of inner modules included",
+    {"num_ops", kInteger, "count", "operations of all calls, those of inner modules included",
      [](C c, std::size_t r, V v) { v.set_integer(c.module_costs().modules[r].inclusive.num_ops); }},
     {"num_params", kInteger, "elements", "of the parameters below it, each tensor once",
      [](C c, std::size_t r, V v) { v.set_integer(c.module_costs().modules[r].params.inclusive.elements); }},
@@ -146,7 +146,7 @@ constexpr Field kModules[] = {
      [](C c, std::size_t r, V v) { v.set_integer(c.module_costs().modules[r].inclusive.flops); }},
     {"macs_forward", kInteger, "MACs", "of all calls; a lower bound where uncounted_calls > 0",
      [](C c, std::size_t r, V v) { v.set_integer(c.module_costs().modules[r].inclusive.macs); }},
-    {"uncounted_calls", kInteger, "", "operator calls without a count of FLOPs",
+    {"uncounted_calls", kInteger, "count", "operator calls without a count of FLOPs",
      [](C c, std::size_t r, V v) { v.set_integer(c.module_costs().modules[r].inclusive.uncounted_calls); }},
     {"activation_memory", kInteger, "bytes", "of the outputs of its operations, those of inner modules included",
      [](C c, std::size_t r, V v) { v.set_integer(c.module_costs().modules[r].inclusive.activation_bytes); }},
@@ -166,7 +166,7 @@ constexpr Field kModuleCalls[] = {
      [](C c, std::size_t r, V v) {
        v.set_text(c.trace().strings[c.trace().modules.class_name[at(c.trace().module_calls.module[r])]]);
      }},
-    {"num_ops", kInteger, "", "operations, those of inner calls included",
+    {"num_ops", kInteger, "count", "operations, those of inner calls included",
      [](C c, std::size_t r, V v) { v.set_integer(c.module_costs().calls[r].num_ops); }},
     {"flops_forward", kInteger, "FLOPs", "inclusive; a lower bound where some call has no count",
      [](C c, std::size_t r, V v) { v.set_integer(c.module_costs().calls[r].flops); }},

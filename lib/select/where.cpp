@@ -169,6 +169,11 @@ void BoundExpression::fit_dtype(Node& literal, const Expression& expression) con
 
 namespace {
 
+std::string with_article(FieldType type) {
+  const std::string name(to_string(type));
+  return (name.starts_with('i') ? "an " : "a ") + name;
+}
+
 /// Why two sides can never compare, empty if they can.
 std::string misfit(Comparison comparison, FieldType left, bool left_is_list, FieldType right, bool right_is_list) {
   const bool left_text = left == FieldType::kString;
@@ -187,9 +192,9 @@ std::string misfit(Comparison comparison, FieldType left, bool left_is_list, Fie
   if (left == right) return {};
   if (is_numeric(left) && is_numeric(right)) return {};
   if (left_text || right_text || left == FieldType::kDType || right == FieldType::kDType) {
-    return "a " + std::string(to_string(left)) + " is compared with a " + std::string(to_string(right));
+    return with_article(left) + " is compared with " + with_article(right);
   }
-  return "a list is compared with a " + std::string(to_string(is_numeric(left) ? left : right));
+  return "a list is compared with " + with_article(is_numeric(left) ? left : right);
 }
 
 }  // namespace

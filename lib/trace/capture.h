@@ -84,8 +84,9 @@ struct CaptureOutput {
   std::uint32_t payload = PayloadId::kNone;
   DType dtype = DType::kNone;
   DeviceKind device = DeviceKind::kCpu;
-  bool same_value = true;  ///< the value is that of `op`, not a later state or another view of its memory
-  std::string scalar;      ///< text of a host value (3, "abc", None); empty for tensors
+  bool same_value = true;      ///< the value is that of `op`, not a later state or another view of its memory
+  bool uninitialised = false;  ///< bytes that mean nothing: what empty made, and nothing was written to
+  std::string scalar;          ///< text of a host value (3, "abc", None); empty for tensors
 };
 
 /// Facts of a kept payload, taken at production. `storage` identifies the memory: equal numbers share bytes.
@@ -166,5 +167,14 @@ struct Capture {
   StatisticsTable statistics;  ///< by number of event
   RunInfo run;
 };
+
+/// Events that are operations, not inputs or buffers.
+inline std::int64_t num_operations(const Capture& capture) {
+  std::int64_t count = 0;
+  for (std::size_t event = 0; event < capture.events.size(); ++event) {
+    count += capture.events[event].kind == OpKind::kOperation;
+  }
+  return count;
+}
 
 }  // namespace tl

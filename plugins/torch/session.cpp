@@ -139,7 +139,7 @@ void note_halt(Capture& capture, Recorder& recorder) {
   const auto& site = recorder.watch()->halt_site();
   auto& outcome = capture.run.outcome;
   outcome.origin = "torchlens";
-  outcome.n_ops_committed = static_cast<std::int64_t>(capture.events.size());
+  outcome.n_ops_committed = num_operations(capture);
   const bool at_exit = site.module_call != ModuleCallId::kNone;
   outcome.boundary_kind = at_exit ? "module_exit" : "op";
   auto call = site.module_call;
@@ -180,7 +180,7 @@ void fail(Capture& capture, const std::string& place, const std::string& type, c
   outcome.reason = message;
   outcome.boundary_kind = "op";
   outcome.boundary_label = place;
-  outcome.n_ops_committed = static_cast<std::int64_t>(capture.events.size());
+  outcome.n_ops_committed = num_operations(capture);
 }
 
 }  // namespace
@@ -304,7 +304,7 @@ void ModelSession::stop_reason(const std::exception_ptr& stop, Capture& capture,
     outcome.origin = "interrupt";
     outcome.reason = request.what();
     outcome.boundary_label = place;
-    outcome.n_ops_committed = static_cast<std::int64_t>(capture.events.size());
+    outcome.n_ops_committed = num_operations(capture);
   } catch (const std::exception& error) {
     fail(capture, place, "RuntimeError", error.what());
     stopped_by_model_ = true;

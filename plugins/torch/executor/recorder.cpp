@@ -309,10 +309,18 @@ Prov Recorder::record_op(Instruction& instruction, std::size_t cache, std::uint1
   if ((event.flags & kOpInPlace) == 0 && storage != nullptr &&
       std::ranges::find(input_storages_, storage) != input_storages_.end()) {
     event.flags |= kOpView;
+    // What was written to the bytes meanwhile would be an edge, too.
+    if (reads_uninitialised()) event.flags |= kOpUninitialised;
   }
   if (event.dtype == DType::kBool && tensor.numel() == 1) event.flags |= kOpScalarBool;
   flush_gathered(num_events());
-  return Prov::op(append(event, &tensor, !instruction.uninitialised));
+  return Prov::op(append(event, &tensor, (event.flags & kOpUninitialised) == 0));
+}
+
+bool Recorder::reads_uninitialised() const {
+  return !edges_.empty() && std::ranges::all_of(edges_, [&](const CaptureEdge& edge) {
+    return (capture_.events[edge.parent].flags & kOpUninitialised) != 0;
+  });
 }
 
 Prov Recorder::append_flow(const Instruction& instruction, const c10::IValue& value) {

@@ -172,6 +172,9 @@ class Recorder {
   Prov record_op(Instruction& instruction, std::size_t cache, std::uint16_t slot, std::uint16_t num_slots,
                  const at::Tensor& tensor, std::uint32_t call_ticks, std::uint32_t address);
   void record_output_leaf(const std::string& role, const c10::IValue& leaf, Prov prov);
+  void keep_output(CaptureOutput& output, const at::Tensor& tensor);
+  /// The gathered operands are bytes that mean nothing (empty), and nothing was written to them.
+  bool reads_uninitialised() const;
   std::uint32_t append(CaptureEvent event, const at::Tensor* tensor, bool keep);
   std::int32_t shape_of(const at::Tensor& tensor, ShapeCache* cache);
   std::uint32_t site_context_for(Instruction& instruction);

@@ -79,6 +79,13 @@ std::uint32_t Recorder::test_op_of(Prov test) const {
   return kNone;
 }
 
+void Recorder::keep_output(CaptureOutput& output, const at::Tensor& tensor) {
+  if (watch_ != nullptr)
+    watch_->keep_output(output, tensor, output.same_value);
+  else if (store_)
+    output.payload = store_->keep(tensor, static_cast<std::int32_t>(output.shape));
+}
+
 void Recorder::record_output_leaf(const std::string& role, const c10::IValue& leaf, Prov prov) {
   CaptureOutput output;
   output.role = role;
@@ -94,10 +101,8 @@ void Recorder::record_output_leaf(const std::string& role, const c10::IValue& le
     output.dtype = dtype_of(tensor);
     output.device = device_kind_of(tensor);
     output.same_value = edges_.size() == 1 && prov.is(Prov::Tag::kOp) && edges_.front().parent == prov.index();
-    if (watch_ != nullptr)
-      watch_->keep_output(output, tensor, output.same_value);
-    else if (store_)
-      output.payload = store_->keep(tensor, static_cast<std::int32_t>(output.shape));
+    output.uninitialised = output.same_value && reads_uninitialised();
+    if (!output.uninitialised) keep_output(output, tensor);
   } else {
     output.scalar = text_of(leaf);
   }
@@ -112,6 +117,7 @@ void Recorder::record_frontier(std::uint32_t event) {
   output.shape = record.shape;
   output.dtype = record.dtype;
   output.device = record.device;
+  output.uninitialised = (record.flags & kOpUninitialised) != 0;
   capture_.outputs.push_back(std::move(output));
 }
 
