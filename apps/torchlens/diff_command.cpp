@@ -131,6 +131,12 @@ class DiffRun {
       }
     }
     const auto samples = input_samples(inputs);
+    if (samples.size() > 1 && reference_runs != subject_runs) {
+      const auto& recording = reference_runs ? command_.subject : command_.reference;
+      throw Error(ErrorCode::kUsage,
+                  recording + " is a recording of one run, --input gives " + std::to_string(samples.size()) + " inputs",
+                  "give the input that it was recorded with, or compare two model files");
+    }
     std::vector<DiffReport> reports;
     for (std::size_t sample = 0; sample < samples.size(); ++sample) {
       const ScratchDirectory scratch;
@@ -247,11 +253,20 @@ class DiffRun {
     write_file(command_.write_map, map_rules_text(alignment.renamed));
   }
 
+  /// `x=calib/s3.safetensors` as `x=s3.safetensors`: samples of one folder differ in the last part alone.
+  static std::string file_name_of(const std::string& input) {
+    const auto slash = input.rfind('/');
+    if (slash == std::string::npos) return input;
+    const auto equals = input.find('=');
+    const auto name = equals < slash ? input.substr(0, equals + 1) : std::string();
+    return name + input.substr(slash + 1);
+  }
+
   static std::vector<std::string> sample_names(const std::vector<std::vector<std::string>>& samples) {
     std::vector<std::string> names;
     for (const auto& inputs : samples) {
       std::string name;
-      for (const auto& input : inputs) name += (name.empty() ? "" : " ") + input;
+      for (const auto& input : inputs) name += (name.empty() ? "" : " ") + file_name_of(input);
       names.push_back(name);
     }
     return names;

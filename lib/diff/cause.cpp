@@ -165,9 +165,9 @@ class CauseFinder {
     site.tolerance = judgement.tolerance;
     site.failed_rule = judgement.failed_rule;
     site.judged = !judgement.ignored;
-    for (const auto input : site.inputs) {
-      const auto& given = sites_[row_of(input)];
-      if (given.error <= site.input_error && site.input_floor > 0) continue;
+    for (std::size_t i = 0; i < site.inputs.size(); ++i) {
+      const auto& given = sites_[row_of(site.inputs[i])];
+      if (i > 0 && given.error <= site.input_error) continue;
       site.input_error = given.error;
       site.input_floor = given.noise_floor;
     }

@@ -11,6 +11,7 @@
 #include "diff/growth.h"
 #include "diff/interval.h"
 #include "diff/module_constants.h"
+#include "diff/module_state.h"
 #include "diff/preconditions.h"
 #include "diff/verdict.h"
 
@@ -53,9 +54,14 @@ class Comparer {
     }
     const auto rename = effective_rename();
     report_.weights = explain_weights(reference_, subject_, alignment_, rename, options_.weights);
+    const bool has_dump = reference_.dump || subject_.dump;
+    const auto state = has_dump ? compare_module_state(reference_, subject_, rename) : ModuleState{};
+    name_module_state(state, reference_, subject_, report_.sites);
     explain_arguments();
+    leave_intervals_with_a_cause();
     report_.preconditions =
         check_preconditions(reference_, subject_, alignment_, rename, report_.weights, options_.values);
+    if (has_dump) take_buffers(state.buffers);
     report_.changes = find_changes(reference_, subject_, alignment_, subject_sites());
     leave_operators_to_changes();
     report_.coverage = coverage_of(reference_, subject_, alignment_, report_.sites, report_.changes);
@@ -387,6 +393,27 @@ class Comparer {
     const auto stats = compute_stats(value.tensor->to_host().at(0).tensor);
     const auto gain = stats.sum_sq_dev > 0 ? std::sqrt(stats.sum_sq / stats.sum_sq_dev) : 1;
     return std::isfinite(gain) ? std::max(1.0, gain) : 1;
+  }
+
+  /// A dump has digests of buffers, and no values to compare.
+  void take_buffers(const Precondition& buffers) {
+    const auto place = std::ranges::find(report_.preconditions, "buffers", &Precondition::name);
+    if (place != report_.preconditions.end() && place->agreement == Agreement::kUnknown)
+      *place = buffers;
+    else if (place == report_.preconditions.end())
+      report_.preconditions.push_back(buffers);
+  }
+
+  /// What a module is known to hold, or to have been built with, explains its output before what is computed around it.
+  void leave_intervals_with_a_cause() {
+    for (auto& site : report_.sites) {
+      const bool is_known = std::ranges::any_of(site.arguments, [](const ArgumentDifference& argument) {
+        return argument.name != "dtype" && argument.name != "shape";
+      });
+      if (!is_known) continue;
+      site.between.clear();
+      site.interval.clear();
+    }
   }
 
   void add_interval_causes() {

@@ -25,6 +25,11 @@ bool is_compared_output(const DiffSite& site) {
   return output && site.site_class != SiteClass::kNotCompared;
 }
 
+bool has_arguments(const Side& side) {
+  return side.trace ||
+         std::ranges::any_of(side.dump->modules, [](const DumpModule& module) { return !module.constants.empty(); });
+}
+
 /// Why nothing decides the gate; empty where something does.
 std::string why_dead(FailOn gate, const Side& reference, const Side& subject, const DiffReport& report) {
   const bool by_value = gate == FailOn::kSites || gate == FailOn::kOutputs || gate == FailOn::kInputs;
@@ -42,7 +47,8 @@ std::string why_dead(FailOn gate, const Side& reference, const Side& subject, co
       if (has_no_weights(reference) && has_no_weights(subject)) return {};
       return "no weight of one side was found in the other";
     case FailOn::kArguments:
-      return reference.trace && subject.trace ? "" : "one side has no operations with arguments";
+      if (has_arguments(reference) && has_arguments(subject)) return {};
+      return "one side has neither operations with arguments nor constants of modules";
     case FailOn::kSites:
     case FailOn::kStructure:
       return {};

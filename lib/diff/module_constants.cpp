@@ -18,10 +18,17 @@ std::string_view last_name(std::string_view class_name) { return class_name.subs
 /// A word against a number is another way to say it (mode="mean" and mode=1), not another value.
 bool are_comparable(std::string_view a, std::string_view b) { return a.starts_with('"') == b.starts_with('"'); }
 
+/// Arguments that only share their names with a constant of a module: factors of sums (alpha of LocalResponseNorm is no
+/// alpha of add), a bias that is a tensor; and what forward does not read.
+bool means_another(std::string_view name, const OpCall& call) {
+  if (name == "alpha" || name == "beta") return call.find("other") || call.find("mat1") || call.find("batch1");
+  return name == "bias" || (name == "padding_idx" && call.operator_name() == "aten::embedding");
+}
+
 /// The value that the operation got under the name of the constant, where that tells something; null otherwise. None
 /// leaves the value to forward.
 const OpArgument* counterpart(const OpArgument& constant, const OpCall& call) {
-  if (constant.text == "None") return nullptr;
+  if (constant.text == "None" || means_another(constant.name, call)) return nullptr;
   const auto* argument = call.find(constant.name);
   if (!argument || argument->is_tensor || argument->text == "none") return nullptr;
   if (!are_comparable(constant.text, argument->text) || is_immaterial(constant, *argument, call, call)) return nullptr;

@@ -106,6 +106,7 @@ struct DiffSite {
   std::vector<std::int64_t> inputs;   ///< rows of DiffReport::sites that it reads, through unmatched ops
   std::int64_t unmatched_inputs = 0;  ///< of a site out of tolerance: ops between it and those that only one side has
   bool explains = false;              ///< a source that passes or was left out, but what it leads to fails
+  std::int64_t more_passes = 0;       ///< of a source: further passes of the same Layer that are sources for the same
   /// Of a source against a dump: operations that may be the source too, as no value of the dump stands between them and
   /// the site; in order. Empty where the site itself is the source.
   std::vector<SiteRef> between;

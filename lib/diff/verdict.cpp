@@ -108,15 +108,35 @@ bool is_same_call(const DiffSite& a, const DiffSite& b, const Side& subject) {
   return ops.num_slots[row_of(b.subject.row)] > 1 && first(a) == first(b);
 }
 
+std::string short_cause(const DiffSite& site) {
+  std::string text;
+  for (const auto& difference : site.arguments) text += (text.empty() ? "" : ", ") + difference.name;
+  return text;
+}
+
+/// Passes of one Layer are one place of the code: a fault in it is one, however often it runs.
+bool is_same_place(const DiffSite& a, const DiffSite& b, const Side& subject) {
+  if (!subject.trace || a.subject.row < 0 || b.subject.row < 0) return false;
+  const auto& layer = subject.trace->ops.layer;
+  return layer[row_of(a.subject.row)] >= 0 && layer[row_of(a.subject.row)] == layer[row_of(b.subject.row)] &&
+         short_cause(a) == short_cause(b);
+}
+
 void count_sites(DiffReport& report, const Side& subject) {
   for (std::size_t row = 0; row < report.sites.size(); ++row) {
     const auto& site = report.sites[row];
     const bool fails = is_judged(site) && !site.within;
     if (is_judged(site)) report.needed_tolerance = std::max(report.needed_tolerance, site.error);
     if (site.site_class == SiteClass::kSource && (fails || site.explains)) {
-      const bool known = std::ranges::any_of(
-          report.sources, [&](std::int64_t other) { return is_same_call(report.sites[row_of(other)], site, subject); });
-      if (!known) report.sources.push_back(static_cast<std::int64_t>(row));
+      const auto known = std::ranges::find_if(report.sources, [&](std::int64_t other) {
+        const auto& source = report.sites[row_of(other)];
+        return is_same_call(source, site, subject) || is_same_place(source, site, subject);
+      });
+      if (known == report.sources.end()) {
+        report.sources.push_back(static_cast<std::int64_t>(row));
+      } else if (!is_same_call(report.sites[row_of(*known)], site, subject)) {
+        ++report.sites[row_of(*known)].more_passes;
+      }
     }
     if (!fails) continue;
     ++report.num_out_of_tolerance;
@@ -167,12 +187,6 @@ bool fails(const DiffReport& report, FailOn what, const Side& reference, const S
   return false;
 }
 
-std::string short_cause(const DiffSite& site) {
-  std::string text;
-  for (const auto& difference : site.arguments) text += (text.empty() ? "" : ", ") + difference.name;
-  return text;
-}
-
 std::string static_verdict(const DiffReport& report, const Side& reference, const Side& subject) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -189,6 +203,7 @@ std::string sources_text(const DiffReport& report) {
     const auto& site = report.sites[row_of(report.sources[i])];
     const auto cause = short_cause(site);
     text += (i ? ", " : "") + site_name(site) + (cause.empty() ? "" : " (" + cause + ")");
+    if (site.more_passes > 0) text += " in " + std::to_string(site.more_passes + 1) + " passes";
     if (site.evidence == Evidence::kStatistics) text += " by statistics";
   }
   if (report.sources.size() > 3) text += " and " + std::to_string(report.sources.size() - 3) + " more";

@@ -417,7 +417,7 @@ Result<Found> look_up(const Trace& trace, std::string_view key) {
   if (!hint.empty()) hint += "?";
   return Error(ErrorCode::kLookupNotFound,
                "'" + std::string(key) + "': no layer, op, module, parameter or buffer of that name",
-               hint.empty() ? "see the names by --layers" : hint);
+               hint.empty() ? "torchlens show TRACE --layers lists the names" : hint);
 }
 
 }  // namespace tl

@@ -79,6 +79,21 @@ bool natural_less(std::string_view left, std::string_view right) {
   return rest_left != rest_right ? rest_left < rest_right : left < right;
 }
 
+bool in_order_of_execution(std::string_view left, std::string_view right) {
+  while (true) {
+    const auto left_end = left.find('.');
+    const auto right_end = right.find('.');
+    const auto a = left.substr(0, left_end);
+    const auto b = right.substr(0, right_end);
+    if (a != b) return natural_less(a, b);
+    if (left_end == std::string_view::npos || right_end == std::string_view::npos) {
+      return left_end != std::string_view::npos;  // what goes on is inside, and before
+    }
+    left.remove_prefix(left_end + 1);
+    right.remove_prefix(right_end + 1);
+  }
+}
+
 fs::path file_within(const fs::path& directory, std::string_view relative, std::size_t max_parts) {
   auto path = directory;
   std::size_t parts = 0;

@@ -24,6 +24,9 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& directo
 /// True if `left` comes before `right` with runs of digits compared as numbers.
 bool natural_less(std::string_view left, std::string_view right);
 
+/// Names of modules as their outputs appear: parts between dots in the natural order, a module behind those inside it.
+bool in_order_of_execution(std::string_view left, std::string_view right);
+
 /// The bytes of a mapped file as text.
 std::string_view text_of(const MappedFile& file);
 

@@ -82,7 +82,7 @@ class TensorFilesReader {
       const auto tensors = SafetensorsFile::from_bytes(mapped->bytes(), mapped, file.string());
       std::vector<const SafetensorsEntry*> entries;
       for (const auto& entry : tensors.entries()) entries.push_back(&entry);
-      std::ranges::stable_sort(entries, natural_less,
+      std::ranges::stable_sort(entries, in_order_of_execution,
                                [](const auto* entry) -> std::string_view { return entry->name; });
       for (const auto* entry : entries) add(entry->name, tensors.tensor(*entry));
     }

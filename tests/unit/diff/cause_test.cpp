@@ -99,6 +99,25 @@ TEST(Cause, NamesTheTranspositionThatOneSideLacks) {
   EXPECT_EQ(source.cause, "transpose_1_2 stands before it in the reference only");
 }
 
+// A bool has no noise floor; that another operand agrees must not hide that the mask does not.
+TEST(Cause, WhatAnotherMaskFillsIsInherited) {
+  const auto trace = [](const std::vector<std::uint8_t>& mask, const std::vector<float>& filled) {
+    const std::string text =
+        "module self\ncontext c0 module=self\ninstruction aten::tanh func_name=tanh layer_type=tanh\n"
+        "instruction aten::masked_fill func_name=masked_fill layer_type=maskedfill\ncall self:1 first_op=m end_op=end\n"
+        "op m input out=bool[2] address=input.mask\nop x input out=f32[2] address=input.x\n"
+        "op t aten::tanh out=f32[2] parents=x@0\nop f aten::masked_fill out=f32[2] parents=t@0,m@1\n"
+        "op o output out=f32[2] parents=f@0 address=output\n";
+    return test::trace_of(text, {test::tensor_of(DType::kBool, {2}, mask), test::floats({1, 2}), test::floats({1, 2}),
+                                 test::floats(filled), test::floats(filled)});
+  };
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto report = test::diff_of(trace({0, 1}, {1, -inf}), trace({1, 0}, {-inf, 2}));
+  ASSERT_EQ(report.sources.size(), 1U);
+  EXPECT_EQ(report.sites[static_cast<std::size_t>(report.sources[0])].cause, "the inputs differ");
+  EXPECT_THAT(classes(report), testing::Contains("inherited").Times(2));
+}
+
 TEST(Cause, DifferentInputsAreTheSource) {
   const auto report = test::diff_of(chain(kGood), chain({{1, 3}, {3, 5}, {3, 5}, {5, 8}}));
   ASSERT_FALSE(report.sources.empty());

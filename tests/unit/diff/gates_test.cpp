@@ -38,9 +38,18 @@ TEST(DeadGates, OfValuesWithoutNamesAreAllButSitesAndStructure) {
   const auto report = compare_recordings(side, side, {}).report;
   EXPECT_THAT(
       reasons(dead_gates(side, side, report, kAll)),
-      testing::ElementsAre("no output of the model was compared", "one side has no operations with arguments",
+      testing::ElementsAre("no output of the model was compared",
+                           "one side has neither operations with arguments nor constants of modules",
                            "no weight of one side was found in the other", "no input has a value on both sides"));
   EXPECT_TRUE(dead_gates(side, side, report, {FailOn::kSites, FailOn::kStructure}).empty());
+}
+
+TEST(DeadGates, ConstantsOfModulesDecideArguments) {
+  auto dump = plain_dump();
+  dump.modules = {{"norm", "LayerNorm", "torch.nn.LayerNorm", "", 0, {{"eps", "1e-05"}}}};
+  const auto side = make_side(dump);
+  const auto report = compare_recordings(side, side, {}).report;
+  EXPECT_TRUE(dead_gates(side, side, report, {FailOn::kArguments}).empty());
 }
 
 TEST(DeadGates, OfWholeRecordingsAreNone) {

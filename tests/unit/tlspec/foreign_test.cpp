@@ -543,6 +543,9 @@ TEST(NaturalOrder, RunsOfDigitsAreNumbers) {
   EXPECT_FALSE(natural_less("a10", "a2"));
   EXPECT_TRUE(natural_less("a", "a1"));
   EXPECT_TRUE(natural_less("a01b", "a1c"));
+  std::vector<std::string> names = {"x", "x-1", "x.10", "x.2.a", "x.2", "y.b", "y"};
+  std::ranges::sort(names, in_order_of_execution);
+  EXPECT_EQ(names, (std::vector<std::string>{"x.2.a", "x.2", "x.10", "x", "x-1", "y.b", "y"}));
   EXPECT_TRUE(natural_less("a99999999999999999999998", "a99999999999999999999999"));
   EXPECT_FALSE(natural_less("a1", "a1"));
 }
