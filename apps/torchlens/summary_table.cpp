@@ -72,8 +72,7 @@ constexpr std::array kColumns = {
     ColumnRow{{"share", "share", "part of all counted FLOPs, in percent"},
               [](const CellFacts& facts) {
                 if (cost(facts).uncounted_calls > 0 && cost(facts).flops == 0) return std::string("?");
-                return (cost(facts).uncounted_calls > 0 ? "≥ " : "") +
-                       share_text(static_cast<double>(cost(facts).flops),
+                return share_text(static_cast<double>(cost(facts).flops),
                                   static_cast<double>(facts.summary.cost.flops));
               }},
     ColumnRow{{"read", "read", "bytes of the tensors that its operations were given"},

@@ -257,6 +257,11 @@ ModelContents contents_of(const Side& side) {
   contents.tensors = tensors_of(side);
   add_inputs(side, contents);
   if (side.trace) add_trace_parts(*side.trace, contents);
+  if (side.dump &&
+      std::ranges::any_of(side.dump->modules, [](const auto& module) { return !module.constants.empty(); })) {
+    contents.notes.emplace_back(
+        "constants of modules (eps, stride …) are compared with the operations of a run: here they were not");
+  }
   if (described.mode == "baked") {  // what ran is in the arguments of the operations
     for (auto& module : contents.modules) module.training.reset();
   }
