@@ -529,6 +529,17 @@ class Saves(nn.Module):
         return x + 1
 
 
+class Uninitialised(nn.Module):
+    """Bytes that mean nothing, a view of them, and the same once something was written to them."""
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+        bare = torch.empty([3, 4])
+        seen = x.new_empty([2, 6]).view(3, 4)
+        written = torch.empty([3, 4])
+        written.view(12).copy_(x.view(12))
+        return bare, seen, written.view(4, 3), x + 1
+
+
 def write(name: str, module: nn.Module, train: bool = False) -> None:
     module.train(train)
     torch.jit.save(torch.jit.script(module), f"{name}.ts.pt")
@@ -557,6 +568,7 @@ def main() -> None:
     save_file({"x": x}, "small.inputs.safetensors")
     save_file({"x": torch.ones(4, 4)}, "small_square.inputs.safetensors")
     write("small_saves", Saves())
+    write("small_uninitialised", Uninitialised())
     torch.jit.save(torch.jit.trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval(), (x,)), "small_linear.trace.pt")
 
 

@@ -218,7 +218,7 @@ TEST_F(RunTrace, ANonFiniteValueIsAVerdict) {
   EXPECT_EQ(run(engine), 1);
   EXPECT_TRUE(engine.ran.raise_on_nonfinite);
   EXPECT_THAT(err_,
-              HasSubstr("error[nonfinite_value]: net.ts.pt: stopped at the first non-finite value, of linear_1_1: "
+              HasSubstr("error[nonfinite_value]: net.ts.pt: stopped at the first operation that made NaN or an infinity, linear_1_1: "
                         "1 NaN of 3 elements, first at [0,1]\n"
                         "  op        linear_1_1   linear   f32[1,3]\n"
                         "  module    fc\n"
@@ -232,6 +232,7 @@ TEST_F(RunTrace, AStopThatNeverFiresWritesNothing) {
   options_.stop_after = "func(\"conv2d\")";
   EXPECT_EQ(run(engine), 2);
   EXPECT_THAT(err_, HasSubstr("error[stop_after_never_fired]"));
+  EXPECT_THAT(err_, HasSubstr("the functions are ")) << "what comes closest, as for --save";
   options_.stop_after = "label(\"relu_1_2:2\")";
   EXPECT_EQ(run(engine), 2);
   EXPECT_THAT(err_, HasSubstr("error[stop_after_site_not_live]"));

@@ -166,7 +166,18 @@ TEST(Lookup, SeveralRows) {
   EXPECT_EQ(rows("layers.recurrent"), (std::vector<std::uint32_t>{1}));
   EXPECT_EQ(rows("layers.compute"), (std::vector<std::uint32_t>{1, 2}));
   EXPECT_EQ(rows("modules.called"), (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(rows("modules"), (std::vector<std::uint32_t>{0, 1})) << "a bare collection is all of it";
   EXPECT_FALSE(look_up_rows(trace, "layers.nonsense").ok());
+}
+
+TEST(Fields, AllHaveAMeaningAndNumbersAUnit) {
+  for (const auto name : table_names()) {
+    for (const auto& field : fields_of(*table_from_name(name))) {
+      EXPECT_FALSE(field.meaning.empty()) << name << " " << field.name;
+      const bool counts = field.type == FieldType::kInteger || field.type == FieldType::kReal;
+      if (counts) EXPECT_FALSE(field.unit.empty()) << name << " " << field.name;
+    }
+  }
 }
 
 TEST(Lookup, AnEmptyTraceHasNothing) { EXPECT_FALSE(look_up(Trace{}, "x").ok()); }
