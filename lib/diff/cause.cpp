@@ -143,9 +143,28 @@ class CauseFinder {
         reach.indirect = reach.indirect || through[parent].indirect;
         reach.unknown = reach.unknown || through[parent].unknown;
       }
+      add_earlier_writers(trace, site_of, parent, reach);
     }
     drop_repeated(reach.sites);
     return reach;
+  }
+
+  /// An edge to a write says which storage was read, not which bytes of it: they may be those that an earlier write
+  /// through another view left there, as in a cache whose slots are filled one after the other. Such writes hang on
+  /// each other by edges that are no arguments.
+  void add_earlier_writers(const Trace& trace, const std::vector<std::int64_t>& site_of, std::size_t writer,
+                           Reach& reach) const {
+    for (std::size_t steps = 0; steps < kMostInputs && (trace.ops.flags[writer] & kOpInPlace); ++steps) {
+      const auto [begin, end] = edge_range(trace, OpId{static_cast<std::uint32_t>(writer)});
+      auto edge = begin;
+      while (edge < end && trace.edges.arg[edge] != -1) ++edge;
+      if (edge == end) return;
+      writer = row_of(trace.edges.parent[edge]);
+      const auto site = site_of[writer];
+      if (site < 0 || sites_[row_of(site)].evidence == Evidence::kShape) continue;
+      reach.sites.push_back(site);
+      reach.indirect = true;
+    }
   }
 
   void settle(std::int64_t row, const Reach& reach, std::int64_t depth, std::string_view type) {

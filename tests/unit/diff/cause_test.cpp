@@ -99,6 +99,26 @@ TEST(Cause, NamesTheTranspositionThatOneSideLacks) {
   EXPECT_EQ(source.cause, "transpose_1_2 stands before it in the reference only");
 }
 
+// k and v are written to the halves of one cache; softmax reads that of k, but hangs on the later write.
+TEST(Cause, AnEarlierWriteToTheSameStorageExplainsWhatReadsIt) {
+  const auto trace = [](const std::vector<float>& k, const std::vector<float>& softmax) {
+    const std::string text =
+        "module self\ncontext c0 module=self\ninstruction aten::linear func_name=linear layer_type=linear\n"
+        "instruction aten::copy_ func_name=copy_ layer_type=copy\ninstruction aten::tanh func_name=tanh "
+        "layer_type=tanh\n"
+        "instruction aten::softmax func_name=softmax layer_type=softmax\ncall self:1 first_op=a end_op=end\n"
+        "op a input out=f32[2] address=input.x\nop k aten::linear out=f32[2] parents=a@0\n"
+        "op kc aten::copy_ out=f32[2] parents=k@1 flags=in_place\nop v aten::tanh out=f32[2] parents=a@0\n"
+        "op vc aten::copy_ out=f32[2] parents=v@1,kc@-1 flags=in_place\n"
+        "op s aten::softmax out=f32[2] parents=vc@0\nop o output out=f32[2] parents=s@0 address=output\n";
+    return test::trace_of(text, {test::floats({1, 2}), test::floats(k), test::floats(k), test::floats({5, 6}),
+                                 test::floats({5, 6}), test::floats(softmax), test::floats(softmax)});
+  };
+  const auto report = test::diff_of(trace({1, 2}, {0.25F, 0.75F}), trace({1, 2.5F}, {0.2F, 0.8F}));
+  ASSERT_EQ(report.sources.size(), 1U);
+  EXPECT_EQ(report.sites[static_cast<std::size_t>(report.sources[0])].subject.func_name, "linear");
+}
+
 // A bool has no noise floor; that another operand agrees must not hide that the mask does not.
 TEST(Cause, WhatAnotherMaskFillsIsInherited) {
   const auto trace = [](const std::vector<std::uint8_t>& mask, const std::vector<float>& filled) {
