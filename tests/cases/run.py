@@ -11,6 +11,7 @@ statistics, the first non-finite value. A run of `diff` is held to what its JSON
 import argparse
 import json
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -25,7 +26,7 @@ NOT_BUILT = "which this version does not run yet"
 CLASSES = {"ok": 0, "difference": 1, "usage": 2, "artifact": 3, "refusal": 4, "execution": 5, "timeout": 124}
 TIME_LIMIT = 20  # seconds of processor time, which tells a slow answer from a busy machine
 PATIENCE = 120
-MEMORY_LIMIT = 600  # megabytes; an engine that has loaded nothing takes about 120. Endless programs record as fast as they run
+MEMORY_LIMIT = 600  # megabytes; an engine that has loaded nothing takes about 120
 OUTCOMES = {"difference": "aborted_nonfinite", "execution": "failed", "timeout": "interrupted"}
 
 
@@ -100,6 +101,9 @@ class Case:
     def check_bounds(self, run, done):
         seconds = run.get("seconds", self.expect.get("time_limit_s", TIME_LIMIT))
         megabytes = run.get("megabytes", MEMORY_LIMIT)
+        if "bytes_per_operation" in run:  # an endless program records as fast as the machine runs it
+            counted = re.search(r"after ([0-9]+) operations", done.stderr)
+            megabytes = 200 + int(counted[1] if counted else 0) * run["bytes_per_operation"] / 2**20
         megabytes = min(megabytes, self.expect.get("memory_limit_mb", megabytes))
         if done.processor_seconds > seconds or done.seconds > PATIENCE:
             self.fault(f"took {done.processor_seconds:.1f} s of processor time in {done.seconds:.1f} s, the limit is {seconds}")
