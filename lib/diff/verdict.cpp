@@ -101,21 +101,26 @@ std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& r
 }
 
 /// The outputs of one call are one operation.
-bool is_same_call(const DiffSite& a, const DiffSite& b, const Side& subject) {
-  if (!subject.trace || a.subject.row < 0 || b.subject.row < 0) return false;
-  const auto& ops = subject.trace->ops;
-  const auto first = [&](const DiffSite& site) { return site.subject.row - ops.slot[row_of(site.subject.row)]; };
-  return ops.num_slots[row_of(b.subject.row)] > 1 && first(a) == first(b);
+bool is_same_call(const SiteRef& a, const SiteRef& b, const Side& graph) {
+  if (!graph.trace || a.row < 0 || b.row < 0) return false;
+  const auto& ops = graph.trace->ops;
+  const auto first = [&](const SiteRef& ref) { return ref.row - ops.slot[row_of(ref.row)]; };
+  return ops.num_slots[row_of(b.row)] > 1 && first(a) == first(b);
 }
 
-void count_sites(DiffReport& report, const Side& subject) {
+void count_sites(DiffReport& report, const Side& reference, const Side& subject) {
+  const auto& graph = subject.trace ? subject : reference;
+  const auto in_graph = [&](const DiffSite& site) -> const SiteRef& {
+    return subject.trace ? site.subject : site.reference;
+  };
   for (std::size_t row = 0; row < report.sites.size(); ++row) {
     const auto& site = report.sites[row];
     const bool fails = is_judged(site) && !site.within;
     if (is_judged(site)) report.needed_tolerance = std::max(report.needed_tolerance, site.error);
     if (site.site_class == SiteClass::kSource && (fails || site.explains)) {
-      const bool known = std::ranges::any_of(
-          report.sources, [&](std::int64_t other) { return is_same_call(report.sites[row_of(other)], site, subject); });
+      const bool known = std::ranges::any_of(report.sources, [&](std::int64_t other) {
+        return is_same_call(in_graph(report.sites[row_of(other)]), in_graph(site), graph);
+      });
       if (!known) report.sources.push_back(static_cast<std::int64_t>(row));
     }
     if (!fails) continue;
@@ -244,7 +249,7 @@ std::string site_name(const DiffSite& site) {
 }
 
 void reach_verdict(const Side& reference, const Side& subject, const DiffOptions& options, DiffReport& report) {
-  count_sites(report, subject);
+  count_sites(report, reference, subject);
   for (const auto row : report.sources) {
     report.sites[row_of(row)].cause = cause_of(report.sites[row_of(row)], row, report, reference, subject);
   }
