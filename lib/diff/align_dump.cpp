@@ -1,11 +1,16 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 
-#include "core/digest.h"
 #include "diff/align_parts.h"
+#include "diff/call_matcher.h"
+#include "diff/call_values.h"
 #include "diff/cause.h"
 #include "diff/sequence.h"
+#include "diff/value_digests.h"
 #include "diff/values.h"
 
 namespace tl {
@@ -13,223 +18,146 @@ namespace {
 
 std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-/// The value that a module call returned first, on either side; of the root every one.
-struct Item {
-  std::uint32_t row = 0;              ///< of the side
-  std::uint64_t place = 0;            ///< address after renaming, and number of the call
-  std::uint64_t path = 0;             ///< of several values of the root, which
-  std::uint64_t kind = 0;             ///< class and sizes; 0 where no class is known
-  std::uint64_t weights = 0;          ///< contents of the module's own parameters; 0 where none or unknown
-  std::int32_t call = -1;             ///< row of module_calls; -1 for entries of a dump
-  std::vector<std::uint32_t> others;  ///< rows that the call may have returned besides, in order
-};
-
-constexpr std::uint64_t kTapSeed = 0x7a9;  // a tap is no module of the same name
-
 std::string_view owner_of(std::string_view address) {
   const auto dot = address.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : address.substr(0, dot);
 }
 
-/// Contents of each module's own parameters, by address.
-std::map<std::string, std::uint64_t, std::less<>> module_weights(const Side& side) {
-  std::map<std::string, std::vector<std::uint64_t>, std::less<>> digests;
-  const auto add = [&](std::string_view address, std::string_view digest) {
-    auto& list = digests[std::string(owner_of(address))];
-    list.push_back(digest.empty() ? 0 : hash_text(digest));
-  };
-  if (side.trace) {
-    const auto& trace = *side.trace;
-    for (std::size_t row = 0; row < trace.params.address.size(); ++row) {
-      add(trace.strings[trace.params.address[row]], trace.strings[trace.params.digest[row]]);
-    }
-  } else {
-    for (const auto& param : side.dump->params) {
-      if (!param.is_buffer) add(param.address, param.digest);
-    }
-  }
-  std::map<std::string, std::uint64_t, std::less<>> weights;
-  for (auto& [address, list] : digests) {
-    std::ranges::sort(list);
-    std::uint64_t hash = list.front() == 0 ? 0 : list.size();
-    for (const auto digest : list) hash = hash == 0 ? 0 : hash_mix(hash, digest);
-    weights[address] = hash;
-  }
-  return weights;
-}
-
-std::uint64_t weights_at(const std::map<std::string, std::uint64_t, std::less<>>& weights, std::string_view address) {
-  const auto found = weights.find(address);
-  return found == weights.end() ? 0 : found->second;
-}
-
-std::uint64_t hash_path(std::string_view path) { return path.empty() ? 0 : hash_text(path); }
-
-/// Entries of a dump. Several values of one call are one item, unless the call is the model's.
-std::vector<Item> items_of_dump(const Side& side) {
-  std::vector<Item> items;
-  const auto weights = module_weights(side);
-  std::map<std::uint64_t, std::size_t> item_at;  // by place
-  for (std::size_t i = 0; i < side.dump->entries.size(); ++i) {
-    const auto& entry = side.dump->entries[i];
-    const auto row = static_cast<std::uint32_t>(side.dump->inputs.size() + i);
-    const bool root = entry.name.empty() || entry.name == "self";
-    const auto place = root ? 0 : entry.is_tap ? hash_mix(side.place[row], kTapSeed) : side.place[row];
-    const auto [found, fresh] = item_at.emplace(place, items.size());
-    if (!fresh && !root) {
-      items[found->second].others.push_back(row);
-      continue;
-    }
-    items.push_back({row,
-                     place,
-                     root ? hash_path(entry.path) : 0,
-                     entry.class_name.empty() ? 0 : hash_mix(side.type[row], side.shape[row]),
-                     weights_at(weights, entry.name),
-                     -1,
-                     {}});
-  }
-  return items;
-}
-
-/// The last row that reads each row; -1 where none does.
-std::vector<std::int32_t> last_readers(const Trace& trace) {
-  std::vector<std::int32_t> last(trace.num_ops(), -1);
-  for (std::uint32_t op = 0; op < last.size(); ++op) {
-    const auto [begin, end] = edge_range(trace, OpId{op});
-    for (auto edge = begin; edge < end; ++edge) last[row_of(trace.edges.parent[edge])] = static_cast<std::int32_t>(op);
-  }
-  return last;
-}
-
-/// What the model returned: the operations behind the outputs, by path.
-void add_root_items(const Side& side, std::uint64_t type, std::uint64_t weights, std::vector<Item>& items) {
-  const auto& trace = *side.trace;
-  for (std::uint32_t op = 0; op < side.size(); ++op) {
-    if (side.kind[op] != OpKind::kOutput) continue;
-    const auto [begin, end] = edge_range(trace, OpId{op});
-    if (begin == end) continue;
-    auto path = trace.strings[trace.ops.address[op]];
-    path.remove_prefix(std::min(path.size(), std::string_view("output.").size()));
-    const auto row = static_cast<std::uint32_t>(trace.edges.parent[begin]);
-    items.push_back({row, 0, hash_path(path), hash_mix(type, side.shape[row]), weights, 0, {}});
-  }
-}
-
-/// Outputs of module calls in the order they returned, inner calls first.
-std::vector<Item> items_of_trace(const Side& side) {
-  std::vector<Item> items;
-  const auto weights = module_weights(side);
-  const auto& trace = *side.trace;
-  const auto last_reader = last_readers(trace);
-  std::vector<std::uint32_t> calls(trace.module_calls.module.size());
-  for (std::uint32_t call = 0; call < calls.size(); ++call) calls[call] = call;
-  std::ranges::sort(calls, [&](std::uint32_t a, std::uint32_t b) {
-    const auto end_a = trace.module_calls.end_op[a];
-    const auto end_b = trace.module_calls.end_op[b];
-    return end_a != end_b ? end_a < end_b : a > b;
-  });
-  for (const auto call : calls) {
-    const auto module = row_of(trace.module_calls.module[call]);
-    const auto type = hash_text(trace.strings[trace.modules.class_name[module]]);
-    const auto own = weights_at(weights, trace.strings[trace.modules.address[module]]);
-    if (call == 0) {
-      add_root_items(side, type, own, items);
-      continue;
-    }
-    const auto op = trace.module_calls.output_op[call];
-    if (op < 0) continue;
-    Item item{static_cast<std::uint32_t>(op),
-              side.call_place[call],
-              0,
-              hash_mix(type, side.shape[row_of(op)]),
-              own,
-              static_cast<std::int32_t>(call),
-              {}};
-    const auto end = trace.module_calls.end_op[call];
-    for (auto row = trace.module_calls.first_op[call]; row < end; ++row) {
-      const bool leaves = last_reader[row_of(row)] < 0 || last_reader[row_of(row)] >= end;
-      if (leaves && row != op && side.kind[row_of(row)] == OpKind::kOperation) {
-        item.others.push_back(static_cast<std::uint32_t>(row));
-      }
-    }
-    items.push_back(std::move(item));
-  }
-  return items;
-}
-
-std::vector<Item> items_of(const Side& side) { return side.dump ? items_of_dump(side) : items_of_trace(side); }
-
-/// Element type, sizes and digest of a value; empty where it is not kept whole, or so plain that equality says nothing.
-std::string content_of(const Side& side, std::size_t row) {
-  const auto value = value_of(side, row);
-  if (value.evidence != Evidence::kFull || value.tensor->kind() != TensorKind::kStrided) return {};
-  const auto tensor = to_contiguous(value.tensor->to_host().at(0).tensor);
-  constexpr std::int64_t kFewest = 8;
-  if (tensor.numel() < kFewest) return {};
-  const auto item = item_bytes(tensor.dtype);
-  const auto bytes = tensor.storage.subspan(static_cast<std::size_t>(tensor.offset) * item, tensor.nbytes());
-  if (std::ranges::equal(bytes.first(bytes.size() - item), bytes.subspan(item))) return {};  // one value throughout
-  return digest_hex(bytes);
-}
-
 class DumpAligner {
  public:
   DumpAligner(const Side& reference, const Side& subject)
-      : pairs_(reference, subject), ours_(items_of(reference)), theirs_(items_of(subject)) {
+      : pairs_(reference, subject),
+        dump_first_(reference.dump != nullptr),
+        dump_side_(dump_first_ ? reference : subject),
+        other_side_(dump_first_ ? subject : reference),
+        dump_digests_(dump_side_),
+        other_digests_(other_side_),
+        matcher_(dump_side_, other_side_, dump_digests_, other_digests_, pairs_),
+        ours_(call_values(reference)),
+        theirs_(call_values(subject)),
+        basis_(ours_.size()) {
     our_partner_.assign(ours_.size(), -1);
     their_partner_.assign(theirs_.size(), -1);
-    const auto* trace = reference.trace ? reference.trace : subject.trace;
-    if (trace) pairs_.result.call_of.assign(trace->num_ops(), -1);
+    pairs_.result.unread.assign(dump_side_.size(), false);
+    if (other_side_.trace) pairs_.result.call_of.assign(other_side_.size(), -1);
   }
 
   Alignment run(bool values) {
     match_roles(pairs_);
-    match([](const Item& item) { return hash_mix(item.place, item.path) | 1; }, MatchBasis::kSiteKey);
-    match([](const Item& item) { return item.weights == 0 ? 0 : hash_mix(item.weights, item.path) | 1; },
+    match([](const CallValues& item) { return hash_mix(item.place, item.path) | 1; }, MatchBasis::kSiteKey);
+    match([](const CallValues& item) { return item.weights == 0 ? 0 : hash_mix(item.weights, item.path) | 1; },
           MatchBasis::kParameters);
     match_in_order();
-    match_others();
-    if (values) {
-      match_values();
-      match_near_taps();
+    match_rows();
+    if (other_side_.trace) {
+      if (values) {
+        match_values();
+        match_near_taps();
+      }
+      match_labels();
+      settle_shared();
+      leave_out_repeated();
+      leave_out_inside_unread();
     }
-    match_labels();
     return std::move(pairs_.result);
   }
 
  private:
+  /// An entry that stands for the operation `op`.
+  struct Standing {
+    std::uint32_t op = 0;
+    std::uint32_t entry = 0;
+    std::int32_t call = -1;
+  };
+
+  std::vector<std::int32_t>& of_entry() { return dump_first_ ? pairs_.result.subject_of : pairs_.result.reference_of; }
+  std::vector<std::int32_t>& of_op() { return dump_first_ ? pairs_.result.reference_of : pairs_.result.subject_of; }
+
   void add(std::size_t i, std::size_t j, MatchBasis basis) {
     our_partner_[i] = static_cast<std::int32_t>(j);
     their_partner_[j] = static_cast<std::int32_t>(i);
-    add_rows(ours_[i].row, theirs_[j].row, basis, std::max(ours_[i].call, theirs_[j].call));
+    basis_[i] = basis;
   }
 
-  /// Several entries of a dump may be one value of a Trace: what the model and its last module return.
-  void add_rows(std::uint32_t ours, std::uint32_t theirs, MatchBasis basis, std::int32_t call) {
-    auto& result = pairs_.result;
-    if (result.subject_of[ours] >= 0) {
-      if (result.reference_of[theirs] < 0) result.reference_of[theirs] = static_cast<std::int32_t>(ours);
+  /// The values of matched calls: of the model, where paths are known, then of others in the order they returned.
+  void match_rows() {
+    for (const bool model : {true, false}) match_rows(model);
+  }
+
+  void match_rows(bool model) {
+    for (std::size_t i = 0; i < ours_.size(); ++i) {
+      if (our_partner_[i] < 0 || model != (ours_[i].place == 0)) continue;
+      const auto& theirs = theirs_[row_of(our_partner_[i])];
+      const auto found = dump_first_ ? matcher_.match(ours_[i], theirs) : matcher_.match(theirs, ours_[i]);
+      for (const auto& [a, b] : found.pairs) add_rows(a, b, basis_[i], std::max(ours_[i].call, theirs.call));
+      const bool complete = other_side_.trace && other_side_.trace->run.outcome.complete();
+      for (const auto row : found.unread) pairs_.result.unread[row] = complete;
+    }
+  }
+
+  /// Several entries of a dump may be one value of a Trace: what a module and its last submodule return. That of the
+  /// innermost, which returned first, is the pair.
+  void add_rows(std::uint32_t entry, std::uint32_t op, MatchBasis basis, std::int32_t call) {
+    if (of_entry()[entry] >= 0) return;
+    if (other_side_.trace) standing_.push_back({op, entry, call});
+    const auto before = of_op()[op];
+    if (before < 0) {
+      pairs_.add(dump_first_ ? entry : op, dump_first_ ? op : entry, basis);
       return;
     }
-    pairs_.add(ours, theirs, basis);
-    if (call > 0) result.call_of[pairs_.reference.trace ? ours : theirs] = call;
+    if (other_side_.dump) return;
+    of_entry()[entry] = static_cast<std::int32_t>(op);
+    const bool is_inner = entry < row_of(before);
+    if (is_inner) of_op()[op] = static_cast<std::int32_t>(entry);
+    if (dump_first_ || is_inner) pairs_.result.basis[dump_first_ ? entry : op] = basis;
   }
 
-  /// Further values of matched calls, by sizes in order where both sides have as many of them. A value of a Trace is
-  /// one that a call may have returned if it is read outside of it, or nowhere.
-  void match_others() {
-    for (std::size_t i = 0; i < ours_.size(); ++i) {
-      if (our_partner_[i] < 0) continue;
-      const auto& theirs = theirs_[row_of(our_partner_[i])];
-      const auto basis = pairs_.result.basis[ours_[i].row];
-      std::map<std::uint64_t, std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> groups;
-      for (const auto row : ours_[i].others) groups[pairs_.reference.shape[row]].first.push_back(row);
-      for (const auto row : theirs.others) groups[pairs_.subject.shape[row]].second.push_back(row);
-      for (const auto& [shape, group] : groups) {
-        if (group.first.size() != group.second.size()) continue;
-        for (std::size_t k = 0; k < group.first.size(); ++k) {
-          add_rows(group.first[k], group.second[k], basis, std::max(ours_[i].call, theirs.call));
-        }
+  /// Entries that stand for one operation, but do not have one value, are places of their own.
+  void settle_shared() {
+    std::ranges::sort(standing_, {}, [](const Standing& each) { return std::pair(each.op, each.entry); });
+    std::vector<std::string> values;  // of the entries of one operation, each once
+    for (std::size_t i = 0; i < standing_.size(); ++i) {
+      const auto& [op, entry, call] = standing_[i];
+      const auto innermost = row_of(of_op()[op]);
+      if (entry == innermost && call > 0) pairs_.result.call_of[op] = call;
+      if (i == 0 || standing_[i - 1].op != op) values = {dump_digests_.of(innermost)};
+      if (entry == innermost || values[0].empty()) continue;
+      const auto& value = dump_digests_.of(entry);
+      if (value.empty() || std::ranges::find(values, value) != values.end()) continue;
+      values.push_back(value);
+      pairs_.result.further.push_back({op, entry, call});
+    }
+  }
+
+  /// An entry without a partner that has the value of another entry or of an input, as of a module that hands on what
+  /// it was given, says nothing that the other one does not.
+  void leave_out_repeated() {
+    for (std::uint32_t row = 0; row < dump_side_.size(); ++row) {
+      if (dump_side_.kind[row] != OpKind::kOperation || of_entry()[row] >= 0) continue;
+      for (const auto other : matcher_.repetitions(row)) {
+        const auto op = of_entry()[other];
+        if (op < 0) continue;
+        of_entry()[row] = op;
+        if (dump_first_) pairs_.result.basis[row] = MatchBasis::kContent;
+        break;
+      }
+    }
+  }
+
+  /// What a module computed for a value that nothing reads is not there either, if its call is not.
+  void leave_out_inside_unread() {
+    std::set<std::string_view> unread;
+    const auto& dump = *dump_side_.dump;
+    const auto row_at = [&](std::size_t entry) { return dump.inputs.size() + entry; };
+    for (std::size_t i = 0; i < dump.entries.size(); ++i) {
+      if (pairs_.result.unread[row_at(i)]) unread.insert(dump.entries[i].name);
+    }
+    if (unread.empty()) return;
+    const std::set<std::uint64_t> places(other_side_.call_place.begin(), other_side_.call_place.end());
+    for (std::size_t i = 0; i < dump.entries.size(); ++i) {
+      if (of_entry()[row_at(i)] >= 0 || places.contains(dump_side_.place[row_at(i)])) continue;
+      for (auto above = owner_of(dump.entries[i].name); !above.empty(); above = owner_of(above)) {
+        if (unread.contains(above)) pairs_.result.unread[row_at(i)] = true;
       }
     }
   }
@@ -284,26 +212,20 @@ class DumpAligner {
 
   /// Entries without a partner, taps above all: the first operation of an equal value.
   void match_values() {
-    const bool dump_first = pairs_.reference.dump != nullptr;
-    const auto& dump_side = dump_first ? pairs_.reference : pairs_.subject;
-    const auto& trace_side = dump_first ? pairs_.subject : pairs_.reference;
-    if (!trace_side.trace) return;
-    const auto& of_entry = dump_first ? pairs_.result.subject_of : pairs_.result.reference_of;
-    const auto& of_op = dump_first ? pairs_.result.reference_of : pairs_.result.subject_of;
     std::map<std::pair<std::uint64_t, DType>, std::map<std::string, std::uint32_t>> sought;
-    for (std::uint32_t row = 0; row < dump_side.size(); ++row) {
-      if (dump_side.kind[row] != OpKind::kOperation || of_entry[row] >= 0) continue;
-      auto content = content_of(dump_side, row);
+    for (std::uint32_t row = 0; row < dump_side_.size(); ++row) {
+      if (dump_side_.kind[row] != OpKind::kOperation || of_entry()[row] >= 0) continue;
+      auto content = dump_digests_.telling(row);
       if (content.empty()) continue;
-      sought[{dump_side.shape[row], dtype_of(dump_side, row)}].emplace(std::move(content), row);
+      sought[{dump_side_.shape[row], dtype_of(dump_side_, row)}].emplace(std::move(content), row);
     }
-    for (std::uint32_t op = 0; op < trace_side.size() && !sought.empty(); ++op) {
-      if (trace_side.kind[op] != OpKind::kOperation || of_op[op] >= 0) continue;
-      const auto group = sought.find({trace_side.shape[op], dtype_of(trace_side, op)});
+    for (std::uint32_t op = 0; op < other_side_.size() && !sought.empty(); ++op) {
+      if (other_side_.kind[op] != OpKind::kOperation || of_op()[op] >= 0) continue;
+      const auto group = sought.find({other_side_.shape[op], dtype_of(other_side_, op)});
       if (group == sought.end()) continue;
-      const auto found = group->second.find(content_of(trace_side, op));
+      const auto found = group->second.find(other_digests_.telling(op));
       if (found == group->second.end()) continue;
-      pairs_.add(dump_first ? found->second : op, dump_first ? op : found->second, MatchBasis::kContent);
+      pairs_.add(dump_first_ ? found->second : op, dump_first_ ? op : found->second, MatchBasis::kContent);
       group->second.erase(found);
     }
   }
@@ -311,36 +233,29 @@ class DumpAligner {
   /// Taps whose value a kernel rounded otherwise: the first operation of their sizes that is as near as rounding
   /// allows. A pair found so can only agree, so nothing is blamed on it.
   void match_near_taps() {
-    const bool dump_first = pairs_.reference.dump != nullptr;
-    const auto& dump_side = dump_first ? pairs_.reference : pairs_.subject;
-    const auto& trace_side = dump_first ? pairs_.subject : pairs_.reference;
-    if (!trace_side.trace) return;
     constexpr int kMostTaps = 64;
     int taps = 0;
-    for (std::size_t i = 0; i < dump_side.dump->entries.size() && taps < kMostTaps; ++i) {
-      const auto row = dump_side.dump->inputs.size() + i;
-      const auto& of_entry = dump_first ? pairs_.result.subject_of : pairs_.result.reference_of;
-      if (!dump_side.dump->entries[i].is_tap || of_entry[row] >= 0) continue;
+    for (std::size_t i = 0; i < dump_side_.dump->entries.size() && taps < kMostTaps; ++i) {
+      const auto row = dump_side_.dump->inputs.size() + i;
+      if (!dump_side_.dump->entries[i].is_tap || of_entry()[row] >= 0) continue;
       ++taps;
-      const auto op = nearest_op(dump_side, row, trace_side, dump_first);
-      if (op) pairs_.add(dump_first ? row : *op, dump_first ? *op : row, MatchBasis::kContent);
+      const auto op = nearest_op(row);
+      if (op) pairs_.add(dump_first_ ? row : *op, dump_first_ ? *op : row, MatchBasis::kContent);
     }
   }
 
-  std::optional<std::size_t> nearest_op(const Side& dump_side, std::size_t row, const Side& trace_side,
-                                        bool dump_first) const {
-    const auto& of_op = dump_first ? pairs_.result.reference_of : pairs_.result.subject_of;
-    const auto roundoff = unit_roundoff(dtype_of(dump_side, row));
-    if (roundoff == 0 || content_of(dump_side, row).empty()) return std::nullopt;
-    for (std::uint32_t op = 0; op < trace_side.size(); ++op) {
-      if (trace_side.kind[op] != OpKind::kOperation || of_op[op] >= 0) continue;
-      if (trace_side.shape[op] != dump_side.shape[row] || dtype_of(trace_side, op) != dtype_of(dump_side, row))
+  std::optional<std::size_t> nearest_op(std::size_t row) {
+    const auto roundoff = unit_roundoff(dtype_of(dump_side_, row));
+    if (roundoff == 0 || dump_digests_.telling(row).empty()) return std::nullopt;
+    for (std::uint32_t op = 0; op < other_side_.size(); ++op) {
+      if (other_side_.kind[op] != OpKind::kOperation || of_op()[op] >= 0) continue;
+      if (other_side_.shape[op] != dump_side_.shape[row] || dtype_of(other_side_, op) != dtype_of(dump_side_, row))
         continue;
       DiffSite site;
-      site.reference.dtype = site.subject.dtype = dtype_of(dump_side, row);
-      site.reference.sizes = site.subject.sizes = sizes_of(dump_side, row);
-      compare_values(dump_side, row, trace_side, op, {}, site);
-      const auto depth = trace_side.trace->ops.max_distance_from_input[op];
+      site.reference.dtype = site.subject.dtype = dtype_of(dump_side_, row);
+      site.reference.sizes = site.subject.sizes = sizes_of(dump_side_, row);
+      compare_values(dump_side_, row, other_side_, op, {}, site);
+      const auto depth = other_side_.trace->ops.max_distance_from_input[op];
       if (site.evidence == Evidence::kFull && site.error <= noise_floor(roundoff, depth)) return op;
     }
     return std::nullopt;
@@ -348,26 +263,30 @@ class DumpAligner {
 
   /// Entries that are named as an Op is: taps, tensors of a file.
   void match_labels() {
-    const bool dump_first = pairs_.reference.dump != nullptr;
-    const auto& dump_side = dump_first ? pairs_.reference : pairs_.subject;
-    const auto& trace_side = dump_first ? pairs_.subject : pairs_.reference;
-    if (!trace_side.trace) return;
     std::map<std::string, std::size_t, std::less<>> by_label;
-    for (std::uint32_t op = 0; op < trace_side.size(); ++op)
-      by_label.emplace(op_label(*trace_side.trace, OpId{op}), op);
-    for (std::size_t i = 0; i < dump_side.dump->entries.size(); ++i) {
-      const auto row = dump_side.dump->inputs.size() + i;
-      const auto found = by_label.find(dump_side.dump->entries[i].name);
+    for (std::uint32_t op = 0; op < other_side_.size(); ++op)
+      by_label.emplace(op_label(*other_side_.trace, OpId{op}), op);
+    for (std::size_t i = 0; i < dump_side_.dump->entries.size(); ++i) {
+      const auto row = dump_side_.dump->inputs.size() + i;
+      const auto found = by_label.find(dump_side_.dump->entries[i].name);
       if (found == by_label.end()) continue;
-      const auto r = dump_first ? row : found->second;
-      const auto s = dump_first ? found->second : row;
+      const auto r = dump_first_ ? row : found->second;
+      const auto s = dump_first_ ? found->second : row;
       if (pairs_.result.subject_of[r] < 0 && pairs_.result.reference_of[s] < 0) pairs_.add(r, s, MatchBasis::kSiteKey);
     }
   }
 
   Pairs pairs_;
-  std::vector<Item> ours_;
-  std::vector<Item> theirs_;
+  const bool dump_first_;
+  const Side& dump_side_;  ///< the reference where both sides are dumps
+  const Side& other_side_;
+  ValueDigests dump_digests_;
+  ValueDigests other_digests_;
+  CallMatcher matcher_;
+  std::vector<CallValues> ours_;
+  std::vector<CallValues> theirs_;
+  std::vector<MatchBasis> basis_;  ///< by item of ours_
+  std::vector<Standing> standing_;
   std::vector<std::int32_t> our_partner_;
   std::vector<std::int32_t> their_partner_;
 };

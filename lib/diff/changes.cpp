@@ -141,11 +141,14 @@ std::vector<DiffChange> find_changes(const Side& reference, const Side& subject,
     return ChangeFinder(reference, subject, alignment, site_of_subject).run();
   }
   std::vector<DiffChange> changes;
+  const auto is_unread = [&](std::size_t row) { return row < alignment.unread.size() && alignment.unread[row]; };
   for (std::size_t r = 0; reference.dump && r < reference.size(); ++r) {
-    if (alignment.subject_of[r] < 0) changes.push_back({ChangeKind::kRemoved, {site_ref(reference, r)}, {}, -1});
+    if (alignment.subject_of[r] < 0 && !is_unread(r))
+      changes.push_back({ChangeKind::kRemoved, {site_ref(reference, r)}, {}, -1});
   }
   for (std::size_t s = 0; subject.dump && s < subject.size(); ++s) {
-    if (alignment.reference_of[s] < 0) changes.push_back({ChangeKind::kInserted, {}, {site_ref(subject, s)}, -1});
+    if (alignment.reference_of[s] < 0 && !is_unread(s))
+      changes.push_back({ChangeKind::kInserted, {}, {site_ref(subject, s)}, -1});
   }
   return changes;
 }

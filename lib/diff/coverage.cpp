@@ -116,6 +116,7 @@ DiffCoverage site_coverage(const Side& reference, const Side& subject, const Ali
     for (std::size_t row = 0; row < side.size(); ++row) {
       if (side.kind[row] != OpKind::kOperation || partner[row] >= 0) continue;
       if (!side.matters[row] || (side.trace && is_neutral(*side.trace, row))) continue;
+      if (side.dump && row < alignment.unread.size() && alignment.unread[row]) continue;
       ++(steps.holds(row) ? coverage.inside_fused : coverage.total);
     }
   };

@@ -441,6 +441,7 @@ class Comparer {
                               " were matched: are the two the same model?");
     }
     note_evidence();
+    note_unread();
     if (!alignment_.names_trusted) {
       report_.notes.push_back("equal weights stand under other names: modules were matched by weights, not by name");
     }
@@ -455,6 +456,19 @@ class Comparer {
                             report_.coverage.unit +
                             " were compared by statistics only, which is weaker evidence: equal statistics do not show "
                             "equal values");
+  }
+
+  /// Entries that coverage leaves out, since the other side has no such value.
+  void note_unread() {
+    const auto& partner = reference_.dump ? alignment_.subject_of : alignment_.reference_of;
+    std::int64_t count = 0;
+    for (std::size_t row = 0; row < alignment_.unread.size(); ++row)
+      count += alignment_.unread[row] && partner[row] < 0;
+    if (count == 0) return;
+    const auto& without = reference_.dump ? report_.subject : report_.reference;
+    report_.notes.push_back(std::to_string(count) +
+                            " entries are further values of module calls, or were computed for such, that nothing in " +
+                            without.name + " reads: not counted");
   }
 
   const Side& reference_;

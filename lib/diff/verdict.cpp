@@ -101,11 +101,11 @@ std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& r
 }
 
 /// The outputs of one call are one operation.
-bool is_same_call(const DiffSite& a, const DiffSite& b, const Side& subject) {
-  if (!subject.trace || a.subject.row < 0 || b.subject.row < 0) return false;
-  const auto& ops = subject.trace->ops;
-  const auto first = [&](const DiffSite& site) { return site.subject.row - ops.slot[row_of(site.subject.row)]; };
-  return ops.num_slots[row_of(b.subject.row)] > 1 && first(a) == first(b);
+bool is_same_call(const SiteRef& a, const SiteRef& b, const Side& graph) {
+  if (!graph.trace || a.row < 0 || b.row < 0) return false;
+  const auto& ops = graph.trace->ops;
+  const auto first = [&](const SiteRef& ref) { return ref.row - ops.slot[row_of(ref.row)]; };
+  return ops.num_slots[row_of(b.row)] > 1 && first(a) == first(b);
 }
 
 std::string short_cause(const DiffSite& site) {
@@ -115,14 +115,17 @@ std::string short_cause(const DiffSite& site) {
 }
 
 /// Passes of one Layer are one place of the code: a fault in it is one, however often it runs.
-bool is_same_place(const DiffSite& a, const DiffSite& b, const Side& subject) {
-  if (!subject.trace || a.subject.row < 0 || b.subject.row < 0) return false;
-  const auto& layer = subject.trace->ops.layer;
-  return layer[row_of(a.subject.row)] >= 0 && layer[row_of(a.subject.row)] == layer[row_of(b.subject.row)] &&
-         short_cause(a) == short_cause(b);
+bool is_same_layer(const SiteRef& a, const SiteRef& b, const Side& graph) {
+  if (!graph.trace || a.row < 0 || b.row < 0) return false;
+  const auto& layer = graph.trace->ops.layer;
+  return layer[row_of(a.row)] >= 0 && layer[row_of(a.row)] == layer[row_of(b.row)];
 }
 
-void count_sites(DiffReport& report, const Side& subject) {
+void count_sites(DiffReport& report, const Side& reference, const Side& subject) {
+  const auto& graph = subject.trace ? subject : reference;
+  const auto in_graph = [&](const DiffSite& site) -> const SiteRef& {
+    return subject.trace ? site.subject : site.reference;
+  };
   for (std::size_t row = 0; row < report.sites.size(); ++row) {
     const auto& site = report.sites[row];
     const bool fails = is_judged(site) && !site.within;
@@ -130,11 +133,12 @@ void count_sites(DiffReport& report, const Side& subject) {
     if (site.site_class == SiteClass::kSource && (fails || site.explains)) {
       const auto known = std::ranges::find_if(report.sources, [&](std::int64_t other) {
         const auto& source = report.sites[row_of(other)];
-        return is_same_call(source, site, subject) || is_same_place(source, site, subject);
+        return is_same_call(in_graph(source), in_graph(site), graph) ||
+               (is_same_layer(in_graph(source), in_graph(site), graph) && short_cause(source) == short_cause(site));
       });
       if (known == report.sources.end()) {
         report.sources.push_back(static_cast<std::int64_t>(row));
-      } else if (!is_same_call(report.sites[row_of(*known)], site, subject)) {
+      } else if (!is_same_call(in_graph(report.sites[row_of(*known)]), in_graph(site), graph)) {
         ++report.sites[row_of(*known)].more_passes;
       }
     }
@@ -259,7 +263,7 @@ std::string site_name(const DiffSite& site) {
 }
 
 void reach_verdict(const Side& reference, const Side& subject, const DiffOptions& options, DiffReport& report) {
-  count_sites(report, subject);
+  count_sites(report, reference, subject);
   for (const auto row : report.sources) {
     report.sites[row_of(row)].cause = cause_of(report.sites[row_of(row)], row, report, reference, subject);
   }

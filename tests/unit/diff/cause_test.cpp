@@ -13,6 +13,9 @@
 namespace tl {
 namespace {
 
+using test::entry;
+using test::ramp;
+
 /// x → fc1 → act → fc2 → out, each with two numbers.
 constexpr const char* kChain =
     "module self\nmodule fc1 class_name=Linear parent=self\nmodule act class_name=ReLU parent=self\n"
@@ -284,15 +287,6 @@ TEST(Cause, ASideWithoutOperationsIsAnError) {
   }
 }
 
-DumpEntry entry(const std::string& name, const std::vector<float>& values) {
-  DumpEntry made;
-  made.name = name;
-  made.dtype = DType::kF32;
-  made.sizes = {static_cast<std::int64_t>(values.size())};
-  made.value = std::make_shared<test::Tensors::Ref>(test::floats(values));
-  return made;
-}
-
 TEST(Cause, AgainstADumpTheDataflowOfTheTraceIsUsed) {
   Dump dump;
   dump.kind = "recorder";
@@ -383,12 +377,6 @@ constexpr const char* kFunctional =
     "op c mul out=f32[8] parents=b@0 context=c0\nop d view out=f32[8] parents=c@0 context=c0\n"
     "op e lin out=f32[8] parents=d@0 call=o:1 context=c2\nop f output out=f32[8] parents=e@0 address=output\n";
 
-std::vector<float> ramp(float scale) {
-  std::vector<float> values;
-  for (int i = 1; i <= 8; ++i) values.push_back(scale * static_cast<float>(i));
-  return values;
-}
-
 Trace functional(float scaled, float out) {
   std::vector<HostTensor> tensors;
   for (const float scale : {1.0F, 2.0F, scaled, scaled, out}) tensors.push_back(test::floats(ramp(scale)));
@@ -464,9 +452,7 @@ TEST(Cause, AllValuesOfACallAreMatchedByTheirPaths) {
   const auto trace = test::trace_of(text, {test::floats(ramp(1)), test::floats(ramp(2)), test::floats({1, 2}),
                                            test::floats({3, 4}), test::floats({5, 6, 7})});
   const auto at = [](const std::string& name, const std::string& path, const std::vector<float>& values) {
-    auto made = entry(name, values);
-    made.path = path;
-    return made;
+    return entry(name, values, path);
   };
   Dump dump;
   dump.inputs = {entry("x", ramp(1))};

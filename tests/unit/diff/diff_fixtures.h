@@ -52,6 +52,24 @@ inline HostTensor floats(const std::vector<float>& values) {
   return tensor_of(DType::kF32, {static_cast<std::int64_t>(values.size())}, values);
 }
 
+/// scale times 1 to 8.
+inline std::vector<float> ramp(float scale) {
+  std::vector<float> values;
+  for (int i = 1; i <= 8; ++i) values.push_back(scale * static_cast<float>(i));
+  return values;
+}
+
+/// An entry of a dump that holds the values.
+inline DumpEntry entry(const std::string& name, const std::vector<float>& values, const std::string& path = "") {
+  DumpEntry made;
+  made.name = name;
+  made.path = path;
+  made.dtype = DType::kF32;
+  made.sizes = {static_cast<std::int64_t>(values.size())};
+  made.value = std::make_shared<Tensors::Ref>(floats(values));
+  return made;
+}
+
 /// A finished trace of a text whose k-th event has the k-th tensor as its payload; events beyond the tensors have none.
 inline Trace trace_of(const std::string& text, std::vector<HostTensor> tensors = {}) {
   auto capture = capture_from_text("trace 1\n" + text);
@@ -68,6 +86,12 @@ inline DiffReport diff_of(const Trace& reference, const Trace& subject, DiffOpti
   options.reference_name = "a";
   options.subject_name = "b";
   return compare_recordings(make_side(reference, options.rename), make_side(subject), options).report;
+}
+
+/// The reports of a dump against a trace, first with the dump as the reference, then with the trace.
+inline std::vector<DiffReport> both_ways(const Dump& dump, const Trace& trace) {
+  return {compare_recordings(make_side(dump), make_side(trace), {}).report,
+          compare_recordings(make_side(trace), make_side(dump), {}).report};
 }
 
 inline std::vector<std::string> labels_of(const std::vector<SiteRef>& refs) {
