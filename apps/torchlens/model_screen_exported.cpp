@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -9,6 +10,7 @@
 #include "core/escape.h"
 #include "core/text.h"
 #include "engine/exported_interface.h"
+#include "engine/pickle_input.h"
 #include "model_screen_parts.h"
 #include "text_format.h"
 
@@ -23,56 +25,128 @@ constexpr std::size_t kMaxMutations = 12;
 
 std::string without_call_number(const std::string& fqn) { return fqn.substr(0, fqn.rfind('@')); }
 
+/// The modules that a program names, each with its own tensors.
+class ModuleTree {
+ public:
+  struct Module {
+    std::string path;
+    std::string class_name;
+    TensorTotals parameters, buffers, constants;
+  };
+
+  /// Adds a module and those around it. The first class that is stated for it stays.
+  void add(std::string_view path, const std::string& class_name) {
+    std::size_t at = 0;
+    for_each_part(path, [&](std::string_view part, std::size_t end) {
+      const auto [child, fresh] = nodes_[at].children.try_emplace(std::string(part), nodes_.size());
+      at = child->second;
+      if (fresh) nodes_.emplace_back().module.path = path.substr(0, end);
+      return true;
+    });
+    if (nodes_[at].module.class_name.empty()) nodes_[at].module.class_name = class_name;
+  }
+
+  /// The innermost module around a tensor of that name.
+  Module& owner_of(std::string_view name) {
+    std::size_t at = 0;
+    const auto dot = name.rfind('.');
+    const auto path = dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
+    for_each_part(path, [&](std::string_view part, std::size_t) {
+      const auto child = nodes_[at].children.find(part);
+      if (child == nodes_[at].children.end()) return false;
+      at = child->second;
+      return true;
+    });
+    return nodes_[at].module;
+  }
+
+  const Module& root() const { return nodes_[0].module; }
+
+  /// Depth first, numbers as numbers: `layers.2` stands before `layers.10`.
+  Json to_json() const {
+    Json list = Json::array();
+    append(list, 0, 0, 0);
+    return list;
+  }
+
+ private:
+  struct InOrder {
+    using is_transparent = void;
+    bool operator()(std::string_view a, std::string_view b) const {
+      return std::pair(number_of(a), a) < std::pair(number_of(b), b);
+    }
+    /// 1 more than the number that a name is, so that other names stand first.
+    static std::uint64_t number_of(std::string_view name) {
+      std::uint64_t number = 0;
+      if (name.empty() || name.size() >= 10) return 0;
+      const auto end = std::from_chars(name.data(), name.data() + name.size(), number);
+      return end.ptr == name.data() + name.size() ? number + 1 : 0;
+    }
+  };
+  struct Node {
+    Module module;
+    std::map<std::string, std::size_t, InOrder> children;
+  };
+
+  /// Calls `take(part, end of the part)` until it returns false.
+  template <typename Take>
+  static void for_each_part(std::string_view path, Take take) {
+    for (std::size_t begin = 0; !path.empty() && begin <= path.size();) {
+      const auto end = std::min(path.find('.', begin), path.size());
+      if (!take(path.substr(begin, end - begin), end)) return;
+      begin = end + 1;
+    }
+  }
+
+  /// Recurses once a level, of which a program has limits::kModulePathParts at most.
+  void append(Json& list, std::size_t at, std::size_t depth, std::size_t parent) const {
+    const auto& module = nodes_[at].module;
+    const auto row = list.size();
+    Json json;
+    json["path"] = module.path;
+    json["class"] = module.class_name;
+    json["depth"] = depth;
+    json["parent"] = parent;
+    json["parameters"] = totals_json(module.parameters);
+    json["buffers"] = totals_json(module.buffers);
+    json["constants"] = totals_json(module.constants);
+    list.push_back(std::move(json));
+    for (const auto& [name, child] : nodes_[at].children) append(list, child, depth + 1, row);
+  }
+
+  std::vector<Node> nodes_ = std::vector<Node>(1);  // the root first
+};
+
 /// Totals by module and in all; a tensor that is seen under several names counts once.
 class Tensors {
  public:
   explicit Tensors(const ExportedProgram& program) {
-    paths_.insert("");
-    for (const auto& call : program.module_calls) add_path(without_call_number(call.fqn), "");
+    for (const auto& call : program.module_calls) modules_.add(without_call_number(call.fqn), "");
     for (const auto& stack : program.module_stacks) {
-      for (const auto& frame : stack) add_path(frame.path, frame.class_name);
+      for (const auto& frame : stack) modules_.add(frame.path, frame.class_name);
     }
     std::set<std::pair<std::string, std::int64_t>> seen;
     for (const auto& spec : program.input_specs) {
       const auto* payload = program.find_payload(spec.target);
       if (payload == nullptr || payload->is_object) continue;
       if (!seen.insert({payload->entry, payload->tensor.offset}).second) continue;
-      auto& sums = sums_of(spec.kind);
       const auto elements = static_cast<std::uint64_t>(elements_of(*payload));
       const TensorTotals one{1, elements, elements * item_bytes(payload->meta.dtype)};
-      sums[owner_of(spec.target)] += one;
-      totals_of(spec.kind) += one;
+      of_kind(modules_.owner_of(spec.target), spec.kind) += one;
+      of_kind(all_, spec.kind) += one;
       if (spec.kind == InputKind::kParameter) by_dtype_[payload->meta.dtype] += one.bytes;
     }
   }
 
-  Json modules() const {
-    Json list = Json::array();
-    std::map<std::string, std::size_t> rows;
-    for (const auto& path : paths_) {
-      const auto parent = path.empty() ? 0 : rows.at(parent_of(path));
-      const auto depth = path.empty() ? 0 : list[parent]["depth"].get<std::size_t>() + 1;
-      rows.emplace(path, list.size());
-      Json json;
-      json["path"] = path;
-      json["class"] = classes_.contains(path) ? classes_.at(path) : std::string();
-      json["depth"] = depth;
-      json["parent"] = parent;
-      json["parameters"] = totals_json(sum_at(parameters_, path));
-      json["buffers"] = totals_json(sum_at(buffers_, path));
-      json["constants"] = totals_json(sum_at(constants_, path));
-      list.push_back(std::move(json));
-    }
-    return list;
-  }
+  Json modules() const { return modules_.to_json(); }
 
   void fill(Json& json) const {
-    json["parameters"] = totals_json(parameter_totals_);
-    json["buffers"] = totals_json(buffer_totals_);
-    json["constants"] = totals_json(constant_totals_);
+    json["parameters"] = totals_json(all_.parameters);
+    json["buffers"] = totals_json(all_.buffers);
+    json["constants"] = totals_json(all_.constants);
   }
 
-  std::string root_class() const { return classes_.contains("") ? classes_.at("") : std::string(); }
+  std::string root_class() const { return modules_.root().class_name; }
 
   std::string dtype() const {
     if (by_dtype_.empty()) return {};
@@ -81,68 +155,19 @@ class Tensors {
   }
 
  private:
-  using Sums = std::map<std::string, TensorTotals>;
-
-  /// A tree in the order of the paths, numbers as numbers: `layers.2` stands before `layers.10`.
-  struct InOrder {
-    bool operator()(const std::string& a, const std::string& b) const {
-      const auto key = [](const std::string& path) {
-        std::vector<std::pair<std::uint64_t, std::string>> parts;
-        for (std::size_t begin = 0; !path.empty() && begin <= path.size();) {
-          const auto end = std::min(path.find('.', begin), path.size());
-          auto part = path.substr(begin, end - begin);
-          const bool number = !part.empty() && part.size() < 10 &&
-                              std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
-          parts.emplace_back(number ? std::stoull(part) + 1 : 0, std::move(part));
-          begin = end + 1;
-        }
-        return parts;
-      };
-      return key(a) < key(b);
-    }
-  };
-
-  void add_path(const std::string& path, const std::string& class_name) {
-    for (auto at = path;; at = parent_of(at)) {
-      if (!paths_.insert(at).second || at.empty()) break;
-    }
-    if (!class_name.empty()) classes_.try_emplace(path, class_name);
-  }
-
-  static std::string parent_of(const std::string& path) {
-    const auto dot = path.rfind('.');
-    return dot == std::string::npos ? std::string() : path.substr(0, dot);
-  }
-
-  std::string owner_of(const std::string& name) const {
-    auto path = parent_of(name);
-    while (!path.empty() && !paths_.contains(path)) path = parent_of(path);
-    return path;
-  }
-
   static std::int64_t elements_of(const ExportedPayload& payload) {
     std::int64_t count = 1;
     for (const auto& size : payload.meta.sizes) count *= size.value.value_or(0);
     return count;
   }
 
-  static TensorTotals sum_at(const Sums& sums, const std::string& path) {
-    const auto found = sums.find(path);
-    return found == sums.end() ? TensorTotals{} : found->second;
+  static TensorTotals& of_kind(ModuleTree::Module& module, InputKind kind) {
+    return kind == InputKind::kParameter ? module.parameters
+                                         : (kind == InputKind::kBuffer ? module.buffers : module.constants);
   }
 
-  Sums& sums_of(InputKind kind) {
-    return kind == InputKind::kParameter ? parameters_ : (kind == InputKind::kBuffer ? buffers_ : constants_);
-  }
-  TensorTotals& totals_of(InputKind kind) {
-    return kind == InputKind::kParameter ? parameter_totals_
-                                         : (kind == InputKind::kBuffer ? buffer_totals_ : constant_totals_);
-  }
-
-  std::set<std::string, InOrder> paths_;
-  std::map<std::string, std::string> classes_;
-  Sums parameters_, buffers_, constants_;
-  TensorTotals parameter_totals_, buffer_totals_, constant_totals_;
+  ModuleTree modules_;
+  ModuleTree::Module all_;
   std::map<DType, std::uint64_t> by_dtype_;
 };
 
@@ -202,6 +227,18 @@ std::size_t count_nodes(const ExportedGraph& graph) {
   return count;
 }
 
+/// Whether `trace` can run the file's examples, and why not where it has some.
+void fill_example_inputs(Json& json, const ExportedProgram& program, const ModelLook& look) {
+  json["example_inputs"] = false;
+  try {
+    const auto sample = read_sample_inputs(*look.zip, program.model_name, input_classes(program));
+    if (sample) given_from_pickle(*sample, "example inputs");
+    json["example_inputs"] = sample.has_value();
+  } catch (const Error& error) {
+    json["example_inputs_refusal"] = error.message;
+  }
+}
+
 Json program_json(const ExportedProgram& program, const ModelLook& look) {
   const auto interface = interface_of(program, look.info.path.filename().string());
   Json json;
@@ -216,13 +253,7 @@ Json program_json(const ExportedProgram& program, const ModelLook& look) {
   json["mutations"] = mutations_json(program);
   json["nodes"] = count_nodes(program.graph);
   json["guards"] = program.guards.size();
-  bool sample = false;
-  try {
-    sample = read_sample_inputs(*look.zip, program.model_name, input_classes(program)).has_value();
-  } catch (const Error&) {
-    // Unreadable examples are as good as none; `trace` says so when they are wanted.
-  }
-  json["example_inputs"] = sample;
+  fill_example_inputs(json, program, look);
   return json;
 }
 
@@ -256,11 +287,15 @@ void print_program(Output& out, const Json& program, bool named) {
     mutations.push_back("and " + std::to_string(more) + " more");
   }
   if (!mutations.empty()) print_items(out, "writes", mutations);
+  const bool refused = program.contains("example_inputs_refusal");
   print_items(out, "program",
               {program["dialect"].get<std::string>() + " dialect",
                counted(program["nodes"].get<std::int64_t>(), "node"), "schema " + program["schema"].get<std::string>(),
                "written by torch " + program["torch_version"].get<std::string>(),
-               program["example_inputs"].get<bool>() ? "example inputs stored" : "no example inputs"});
+               program["example_inputs"].get<bool>()
+                   ? "example inputs stored"
+                   : (refused ? "example inputs stored that cannot be read" : "no example inputs")});
+  if (refused) print_words(out, Style::kPlain, "examples", program["example_inputs_refusal"].get<std::string>());
 }
 
 void fill_programs(Json& screen, const ModelLook& look) {

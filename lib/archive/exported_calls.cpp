@@ -92,6 +92,7 @@ void read_exported_module_calls(ExportedReading& reading, JsonRef json, JsonRef 
     call.fqn = expect_string(place, required(place, entry, "fqn"), "fqn");
     place.part = "module call";
     place.part_name = entry.find("fqn").string();
+    expect_module_path(place, call.fqn);
     if (const JsonRef signature = optional_member(place, entry, "signature")) {
       call.has_signature = true;
       call.inputs = arguments_of(reading, signature, "inputs", scope);

@@ -36,9 +36,9 @@ class GraphPlace {
 };
 
 /// Index of what `parse` makes of a stack's text, kept once a text; -1 if that is empty.
-template <typename Stack>
+template <typename Stack, typename Parse>
 std::int32_t interned(std::unordered_map<std::string_view, std::int32_t>& known, std::vector<Stack>& stacks,
-                      std::string_view text, Stack (*parse)(std::string_view)) {
+                      std::string_view text, Parse parse) {
   const auto [slot, fresh] = known.try_emplace(text, -1);
   if (!fresh) return slot->second;
   Stack stack = parse(text);
@@ -157,12 +157,19 @@ class GraphReader {
     }
   }
 
+  ExportedModuleStack module_stack(std::string_view text) const {
+    auto stack = parse_module_stack(text);
+    for (const auto& frame : stack) expect_module_path(place_, frame.path);
+    return stack;
+  }
+
   void read_metadata(ExportedNode& node, JsonRef json) {
     if (!json) return;
     for (const JsonMember member : expect_object(place_, json, "metadata").members()) {
       const std::string_view text = expect_string(place_, member.value, member.key);
       if (member.key == "nn_module_stack") {
-        node.modules = interned(reading_.module_stacks, reading_.program.module_stacks, text, &parse_module_stack);
+        const auto parse = [this](std::string_view stack) { return module_stack(stack); };
+        node.modules = interned(reading_.module_stacks, reading_.program.module_stacks, text, parse);
       } else if (member.key == "stack_trace") {
         node.source = interned(reading_.source_stacks, reading_.program.source_stacks, text, &parse_stack_trace);
       } else if (member.key == "torch_fn") {

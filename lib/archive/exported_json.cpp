@@ -1,5 +1,6 @@
 #include "archive/exported_json.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "archive/entry_name.h"
@@ -74,6 +75,13 @@ double expect_float(const ExportedPlace& place, JsonRef value, std::string_view 
     if (value.string() == "NaN") return std::numeric_limits<double>::quiet_NaN();
   }
   wrong_type(place, what, value, "a number");
+}
+
+void expect_module_path(const ExportedPlace& place, std::string_view path) {
+  const auto parts = static_cast<std::size_t>(std::ranges::count(path, '.')) + 1;
+  if (parts <= limits::kModulePathParts) return;
+  place.fail(ErrorCode::kFileLimits, "the path of a module has " + std::to_string(parts) + " names, the limit is " +
+                                         std::to_string(limits::kModulePathParts));
 }
 
 JsonMember expect_union(const ExportedPlace& place, JsonRef value, std::string_view what) {

@@ -36,6 +36,8 @@ std::int64_t expect_integer(const ExportedPlace& place, JsonRef value, std::stri
 bool expect_bool(const ExportedPlace& place, JsonRef value, std::string_view what);
 /// Numbers, and the strings "Infinity", "-Infinity", "NaN".
 double expect_float(const ExportedPlace& place, JsonRef value, std::string_view what);
+/// Throws Error(kFileLimits) for a path of more modules than a program may nest.
+void expect_module_path(const ExportedPlace& place, std::string_view path);
 /// The only member that is not null of an object that stands for a union.
 JsonMember expect_union(const ExportedPlace& place, JsonRef value, std::string_view what);
 

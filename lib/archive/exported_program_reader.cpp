@@ -144,6 +144,8 @@ std::optional<PickleValue> read_sample_inputs(const ZipDirectory& zip, const std
   const ExportedLayoutNames names = exported_layout(zip);
   const ZipEntry* entry = zip.find(names.sample_inputs(chosen_model(zip, names, model)));
   if (!entry || entry->size == 0) return std::nullopt;
+  // What torch notes on example tensors (mark_dynamic); it is dropped with the other attributes of theirs.
+  for (const char* name : {"set", "_DimRange"}) records.emplace_back(name);
   PickleValue value = read_nested_pickle(zip, *entry, {.records = std::move(records)});
   const PickleSequence* pair = value.sequence();
   if (value.is_none()) return std::nullopt;

@@ -6,6 +6,7 @@
 #include "archive/exported_json.h"
 #include "archive/exported_program_reader.h"
 #include "archive/limits.h"
+#include "core/float_text.h"
 
 namespace tl {
 namespace {
@@ -30,7 +31,7 @@ Kind kind_of(std::string_view type) {
   return type == "builtins.NoneType" || type == "NoneType" ? Kind::kNone : Kind::kObject;
 }
 
-/// A key of a dict as text: `x`, `3`, `True`; an enum by its name.
+/// A key of a dict as text: `x`, `3`, `2.5`, `True`; an enum by its name.
 std::string key_text(const ExportedPlace& place, JsonRef key) {
   if (key.is_string()) return std::string(key.string());
   if (key.is_integer()) return std::to_string(key.integer());
@@ -42,7 +43,7 @@ std::string key_text(const ExportedPlace& place, JsonRef key) {
     }
     return std::string(key.text());
   }
-  return key.is_array() ? std::string(key.text()) : std::to_string(expect_float(place, key, "key"));
+  return key.is_array() ? std::string(key.text()) : float_text(expect_float(place, key, "key"));
 }
 
 /// The names of children in a context: a list of keys (dict, ModelOutput), or `{"dict_context": keys, …}`

@@ -5,17 +5,10 @@
 #include <cmath>
 #include <span>
 
+#include "core/float_text.h"
+
 namespace tl {
 namespace {
-
-/// The shortest text that reads back as the same number, always recognisable as a float.
-std::string float_text(double value) {
-  char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  std::string text(buffer, end);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
-}
 
 /// A literal as LibTorch's values print: floats in their shortest form, strings in double quotes.
 std::string literal_text(const ScriptToken& token) {

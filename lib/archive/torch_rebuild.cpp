@@ -81,6 +81,12 @@ constexpr std::array<std::string_view, 29> kFunctions = {
     "torch.sparse_bsc",
 };
 
+/// Tensors with attributes of Python: the function that rebuilds them, and the types whose attributes alone it adds.
+/// TorchScript's pickler writes none of these.
+constexpr std::string_view kRebuildFromType = "torch._tensor._rebuild_from_type_v2";
+constexpr std::array<std::string_view, 3> kPlainTypes = {"torch.Tensor", "torch.nn.parameter.Parameter",
+                                                         "torch.nn.Parameter"};
+
 /// c10::Layout, as TorchScript's pickler writes it.
 constexpr std::array<std::string_view, 7> kLayouts = {"",           "sparse_coo", "sparse_csr", "",
                                                       "sparse_csc", "sparse_bsr", "sparse_bsc"};
@@ -163,8 +169,10 @@ PickleValue TorchRebuilder::global(const std::string& name) const {
     if (const auto dtype = dtype_from_name(std::string_view(name).substr(kTorch.size()))) return {*dtype};
   }
   const bool script_class = options_.script_classes && name.starts_with("__torch__.");
-  const bool is_known =
-      script_class || storage_class(name) || is_record(name) || std::ranges::find(kFunctions, name) != kFunctions.end();
+  const bool from_type = !options_.script_classes &&
+                         (name == kRebuildFromType || std::ranges::find(kPlainTypes, name) != kPlainTypes.end());
+  const bool is_known = script_class || from_type || storage_class(name) || is_record(name) ||
+                        std::ranges::find(kFunctions, name) != kFunctions.end();
   if (!is_known) unsafe(name);
   return {std::make_shared<const PickleGlobal>(name)};
 }
@@ -179,6 +187,7 @@ std::optional<PickleValue> TorchRebuilder::call(const std::string& name, std::sp
   if (name == "torch._utils._rebuild_tensor_v3") return rebuild_tensor(args, true);
   if (name == "torch._utils._rebuild_qtensor") return rebuild_quantised(args);
   if (name == "torch._utils._rebuild_sparse_tensor") return rebuild_sparse(args);
+  if (name == kRebuildFromType) return rebuild_from_type(args);
   if (name.starts_with("torch._utils._rebuild_parameter") || name.starts_with("torch.jit._pickle.")) {
     if (args.empty()) wrong();
     return args[0];
@@ -423,6 +432,20 @@ PickleValue TorchRebuilder::rebuild_sparse(std::span<const PickleValue> args) {
   tensor.indices = *tensors[coo ? 0 : 1];
   tensor.values = *tensors.back();
   return {std::make_shared<const PickleSparseTensor>(std::move(tensor))};
+}
+
+// (function, type, arguments of the function, state). A plain type adds nothing but the state: attributes of Python,
+// such as what mark_dynamic notes, which no reader asks for.
+std::optional<PickleValue> TorchRebuilder::rebuild_from_type(std::span<const PickleValue> args) {
+  const PickleGlobal* function = args.size() == 4 ? global_of(args[0]) : nullptr;
+  const PickleGlobal* type = function ? global_of(args[1]) : nullptr;
+  const PickleSequence* inner = type ? args[2].sequence() : nullptr;
+  if (!inner || inner->items.size() > limits::kPickleArguments) {
+    damaged("unexpected arguments of " + std::string(kRebuildFromType));
+  }
+  if (std::ranges::find(kPlainTypes, type->name) == kPlainTypes.end()) unsafe(type->name);
+  if (!function->name.starts_with("torch._utils._rebuild_")) unsafe(function->name);
+  return call(function->name, inner->items);
 }
 
 }  // namespace tl

@@ -53,6 +53,7 @@ class TorchRebuilder {
   PickleValue rebuild_tensor(std::span<const PickleValue> args, bool version_3);
   PickleValue rebuild_quantised(std::span<const PickleValue> args);
   PickleValue rebuild_sparse(std::span<const PickleValue> args);
+  std::optional<PickleValue> rebuild_from_type(std::span<const PickleValue> args);
   Meta meta_of(std::span<const PickleValue> args) const;
   void refuse_view_bits(const PickleValue& metadata) const;
   const PickleStorage& load(const std::string& key);

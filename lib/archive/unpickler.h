@@ -28,10 +28,11 @@ struct UnpickleOptions {
 
 /// Reads a value written by torch.save or by TorchScript, executing nothing: only names on a fixed list are understood
 /// (torch's rebuild functions and storages, OrderedDict, torch.Size, device, dtype, complex, bytes, TorchScript's type
-/// tags). Tensors of other devices become host tensors; requires_grad is ignored; tensors that share a storage share it
-/// here too, and point into the mapped file where it is stored uncompressed and aligned.
-/// Throws Error: kUnsafePickle (naming what is outside the list), kFileDamaged, kFileHostile, kFileLimits,
-/// kUnsupportedKind (big-endian data, conjugate or negative views), kNotAModel (no zip-form torch.save file).
+/// tags). Attributes of Python on plain tensors and parameters are dropped. Tensors of other devices become host
+/// tensors; requires_grad is ignored; tensors that share a storage share it here too, and point into the mapped file
+/// where it is stored uncompressed and aligned. Throws Error: kUnsafePickle (naming what is outside the list),
+/// kFileDamaged, kFileHostile, kFileLimits, kUnsupportedKind (big-endian data, conjugate or negative views), kNotAModel
+/// (no zip-form torch.save file).
 PickleValue read_torch_pickle(const std::filesystem::path& path, const UnpickleOptions& options = {});
 
 /// The same for one pickle of an archive: `pickle` is its entry (`root/data.pkl`), `storage_prefix` what precedes the

@@ -1,10 +1,9 @@
 #include "engine/exported_interface.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "core/error.h"
+#include "core/float_text.h"
 #include "engine/given_inputs.h"
 
 namespace tl {
@@ -16,18 +15,10 @@ bool is_user_input(const ExportedInputSpec& spec) {
   return spec.kind == ExportedInputSpec::Kind::kUserInput || spec.kind == ExportedInputSpec::Kind::kConstantInput;
 }
 
-/// As Python writes a float: the shortest text that reads back, with a point.
-std::string real_text(double value) {
-  std::array<char, 32> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  std::string text(buffer.data(), end);
-  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
-}
-
 std::string constant_text(const ExportedArgument& argument) {
   if (const auto* value = std::get_if<bool>(&argument.data)) return *value ? "True" : "False";
   if (const auto* value = std::get_if<std::int64_t>(&argument.data)) return std::to_string(*value);
-  if (const auto* value = std::get_if<double>(&argument.data)) return real_text(*value);
+  if (const auto* value = std::get_if<double>(&argument.data)) return float_text(*value);
   if (const auto* value = std::get_if<std::string>(&argument.data)) return "\"" + *value + "\"";
   return "None";
 }

@@ -1,19 +1,10 @@
 #include "engine/given_inputs.h"
 
-#include <charconv>
-
+#include "core/float_text.h"
 #include "core/text.h"
 
 namespace tl {
 namespace {
-
-std::string double_text(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  const std::string text(buffer, end);
-  // A real that looks like an integer would make "3 given, int wanted" of a misfit.
-  return text.find_first_not_of("0123456789-") == std::string::npos ? text + ".0" : text;
-}
 
 std::string tensor_text(const HostTensor& tensor) {
   std::string text(short_name(tensor.dtype));
@@ -32,7 +23,7 @@ struct Describer {
   std::string operator()(const InputValue::None&) const { return "none"; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(std::int64_t value) const { return std::to_string(value); }
-  std::string operator()(double value) const { return double_text(value); }
+  std::string operator()(double value) const { return float_text(value); }
   std::string operator()(const std::string& value) const { return '"' + elide(value, 40) + '"'; }
   std::string operator()(const HostTensor& value) const { return tensor_text(value); }
   std::string operator()(const InputValue::List& value) const {

@@ -11,7 +11,7 @@
 
 #include "core/text.h"
 #include "postprocess/branch_frames.h"
-#include "postprocess/python_tokens.h"
+#include "core/python_tokens.h"
 
 namespace tl {
 namespace {

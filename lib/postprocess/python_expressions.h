@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "postprocess/python_outline.h"
-#include "postprocess/python_tokens.h"
+#include "core/python_tokens.h"
 
 namespace tl {
 

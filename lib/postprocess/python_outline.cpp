@@ -4,7 +4,7 @@
 #include <array>
 
 #include "postprocess/python_expressions.h"
-#include "postprocess/python_tokens.h"
+#include "core/python_tokens.h"
 
 namespace tl {
 namespace {

@@ -54,7 +54,7 @@ struct PythonOutline {
 /// Reads the outline of a Python text. A chain without else all of whose arms provably end gets a fall-through arm if
 /// statements follow it in its block. An arm provably ends if its last statement is return, raise, break or continue,
 /// or an `if` with an else all of whose arms provably end; try, with, match and loop bodies never count as ending.
-/// Nothing where the text is not Python as far as this reads it, or over the bounds of python_tokens.h: half an
+/// Nothing where the text is not Python as far as this reads it, or over the bounds of core/python_tokens.h: half an
 /// understanding could name a wrong arm. Time: linear in the text, times its depth.
 std::optional<PythonOutline> outline_python(std::string_view text);
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "postprocess/python_tokens.h"
+#include "core/python_tokens.h"
 
 namespace tl {
 namespace {

@@ -19,6 +19,7 @@ namespace tl::lt {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::string_view kInputRole = "input.";
 constexpr std::uint32_t kSlowTicks = 1u << 22;  // about a millisecond; until the end of a run durations are ticks
 
 /// The value of a 0-d CPU tensor without calling an operator.
@@ -215,6 +216,10 @@ Prov Recorder::record_input(const std::string& role, const c10::IValue& value) {
     event.dtype = dtype_of(tensor);
     event.device = device_kind_of(tensor);
     event.address = static_cast<std::uint32_t>(capture_.strings.intern(role));
+    if (const auto* storage = storage_of(tensor); storage != nullptr) {
+      user_inputs_.try_emplace(storage,
+                               UserInput{tensor.storage().getWeakStorageImpl(), role.substr(kInputRole.size())});
+    }
     return Prov::op(append(event, &tensor, true));
   }
   ContainerTree::Known known;

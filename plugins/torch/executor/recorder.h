@@ -77,7 +77,8 @@ class Recorder {
   void leave_function(Context outer) { context_ = outer; }
 
   // --- values --------------------------------------------------------------------------------------------------------
-  /// Records every tensor leaf of an argument as an input row; returns the provenance of the whole.
+  /// Records every tensor leaf of an argument as an input row, `role` being `input.` and its name; returns the
+  /// provenance of the whole.
   Prov record_input(const std::string& role, const c10::IValue& value);
   void record_outputs(const c10::IValue& value, Prov prov) { record_output("output", value, prov); }
   /// Records what was returned under `role`, leaf by leaf.
@@ -197,6 +198,7 @@ class Recorder {
   void check_foreign(const Instruction& instruction, std::uint32_t op);
   std::uint32_t test_op_of(Prov test) const;
   void note_state_change(const std::string& address);
+  void note_input_write(const std::string& name);
   void mark_as_state(Prov prov);
 
   Capture& capture_;
@@ -221,6 +223,11 @@ class Recorder {
   std::uint64_t operator_calls_ = 0;  ///< operator instructions executed
   std::uint64_t recorded_calls_ = 0;  ///< of these, with a record
   bool state_dirty_ = false;
+  struct UserInput {
+    c10::weak_intrusive_ptr<c10::StorageImpl> address;  ///< keeps it from being given away
+    std::string name;
+  };
+  std::unordered_map<const c10::StorageImpl*, UserInput> user_inputs_;
 
   // gathered for the instruction at hand
   std::vector<CaptureEdge> edges_;

@@ -15,6 +15,10 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
 
+void append_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
+
 }  // namespace
 
 std::string Recorder::module_address() const {
@@ -26,8 +30,12 @@ std::string Recorder::module_address() const {
 
 void Recorder::note_state_change(const std::string& address) {
   state_dirty_ = true;
-  auto& changed = capture_.run.health.state_changed;
-  if (std::ranges::find(changed, address) == changed.end()) changed.push_back(address);
+  append_once(capture_.run.health.state_changed, address);
+}
+
+// The model's own state is as it was: nothing has to be loaded again.
+void Recorder::note_input_write(const std::string& name) {
+  append_once(capture_.run.health.state_changed, "input " + name);
 }
 
 void Recorder::note_attribute_write(const c10::ivalue::Object* object, const std::string& name) {

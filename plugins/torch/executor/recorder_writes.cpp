@@ -70,6 +70,8 @@ void Recorder::after_writes(const Instruction& instruction, std::uint32_t first_
     if (const auto state = modules_.state_of_storage.find(storage); state != modules_.state_of_storage.end()) {
       note_state_change(state->second);
     }
+    if (const auto input = user_inputs_.find(storage); input != user_inputs_.end())
+      note_input_write(input->second.name);
     if (first_op == kNone) continue;
     auto producer = kNone;
     if (written.prov.is(Prov::Tag::kOp)) producer = written.prov.index();

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
+
+#include "archive/python_calls.h"
 
 namespace tl::lt {
 namespace {
@@ -17,8 +18,6 @@ bool is_exporter_frame(const ExportedSourceFrame& frame) {
   return std::ranges::any_of(kParts, [&](auto part) { return frame.file.find(part) != std::string::npos; });
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 std::string without_call_number(const std::string& fqn) { return fqn.substr(0, fqn.rfind('@')); }
 
 /// Strict exports wrap the root once more inside subgraphs: `_export_root.a` is `a`. nullopt for the wrapper itself.
@@ -30,41 +29,6 @@ std::optional<std::string> real_path(const std::string& path) {
 }
 
 }  // namespace
-
-std::vector<std::size_t> names_in_line(std::string_view line, std::string_view func_name) {
-  struct Spelling {
-    std::string_view name;
-    std::string_view text;
-  };
-  static constexpr std::array<Spelling, 8> kSpellings = {{{"add", "+"},
-                                                          {"sub", "-"},
-                                                          {"mul", "*"},
-                                                          {"div", "/"},
-                                                          {"matmul", "@"},
-                                                          {"bitwise_and", "&"},
-                                                          {"bitwise_or", "|"},
-                                                          {"pow", "**"}}};
-  while (func_name.ends_with('_')) func_name.remove_suffix(1);
-  while (func_name.starts_with('_')) func_name.remove_prefix(1);
-  std::vector<std::size_t> found;
-  if (func_name.empty()) return found;
-  for (auto at = line.find(func_name); at != std::string_view::npos; at = line.find(func_name, at + 1)) {
-    const auto end = at + func_name.size();
-    const auto next = line.find_first_not_of('_', end);
-    const bool calls = next != std::string_view::npos && line[next] == '(';
-    if (calls && (at == 0 || !is_word(line[at - 1]))) found.push_back(at);
-  }
-  const auto* spelling = std::ranges::find(kSpellings, func_name, &Spelling::name);
-  if (spelling == kSpellings.end()) return found;
-  const auto text = spelling->text;
-  for (auto at = line.find(text); at != std::string_view::npos; at = line.find(text, at + text.size())) {
-    const bool doubled =
-        text.size() == 1 && ((at + 1 < line.size() && line[at + 1] == text[0]) || (at > 0 && line[at - 1] == text[0]));
-    if (!doubled) found.push_back(at);
-  }
-  std::ranges::sort(found);
-  return found;
-}
 
 Attribution::Attribution(const ExportedProgram& program, StaticTables& tables)
     : program_(program), tables_(tables), call_sites_(tables) {
@@ -181,18 +145,26 @@ std::int32_t Attribution::subgraph_site(const NodePlace& place, const std::strin
   return call_sites_.row(std::string(tables_.strings[sites.file[row]]), sites.line[row], -1, -1, graph);
 }
 
-std::int32_t Attribution::split_line(const ExportedNode& node, const NodePlace& place, std::string_view func_name,
-                                     std::uint32_t call) {
-  if (node.source < 0) return place.call_site;
+void Attribution::note_call(const ExportedNode& node, const NodePlace& place, std::string_view func_name,
+                            std::uint32_t call, std::uint32_t instruction) {
   const auto frames = frames_of(node, place.levels.size());
-  if (frames.empty() || frames.back().source->column > 0) return place.call_site;
-  const auto& frame = *frames.back().source;
-  const auto names = names_in_line(frame.code, func_name);
-  if (names.size() < 2) return place.call_site;
-  const auto count = occurrences_[{call, place.call_site, place.frames, std::string(func_name)}]++;
-  // Columns are not stated: what tells the calls apart is where the name stands in the text of the line.
-  return call_sites_.row(frame.file, frame.line, -1, static_cast<std::int64_t>(names[count % names.size()]),
-                         frame.function);
+  if (frames.empty() || frames.back().source->column > 0) return;
+  calls_on_line_[{call, place.call_site, place.frames, std::string(func_name)}].push_back(
+      {instruction, frames.back().source});
+}
+
+void Attribution::split_lines() {
+  for (const auto& [key, calls] : calls_on_line_) {
+    const auto& frame = *calls.front().source;
+    const auto names = calls.size() < 2 ? std::vector<std::size_t>() : calls_in_line(frame.code, std::get<3>(key));
+    if (names.size() < 2 || calls.size() % names.size() != 0) continue;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      // Columns are not stated: what tells the calls apart is where the name stands in the text of the line.
+      tables_.instructions.call_site.mut(calls[i].instruction) = call_sites_.row(
+          frame.file, frame.line, -1, static_cast<std::int64_t>(names[i % names.size()]), frame.function);
+    }
+  }
+  calls_on_line_.clear();
 }
 
 }  // namespace tl::lt

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -40,11 +41,15 @@ class Attribution {
   /// The call site that stands for a subgraph of an operator at `place`: the operator's line, the graph's name.
   std::int32_t subgraph_site(const NodePlace& place, const std::string& graph);
 
-  /// The call site of one of several calls of the same function on one line. A line that names `func_name` k times
-  /// gives its (i mod k)-th name to the i-th occurrence inside one module call; other lines are returned as they are.
-  /// `call` identifies the module call.
-  std::int32_t split_line(const ExportedNode& node, const NodePlace& place, std::string_view func_name,
-                          std::uint32_t call);
+  /// Notes that `node` at `place` became `instruction` (a row of instructions), which calls `func_name`. `call`
+  /// identifies the module call around it.
+  void note_call(const ExportedNode& node, const NodePlace& place, std::string_view func_name, std::uint32_t call,
+                 std::uint32_t instruction);
+
+  /// Gives the calls of one function on one line call sites of their own, in the rows of instructions: a line without
+  /// columns that names a function k times gives its (i mod k)-th name to the i-th of the calls noted inside one module
+  /// call. Where these are no multiple of k the text does not say what ran, and the line stays one place.
+  void split_lines();
 
   /// Row of the module that owns a parameter or buffer of that name: the longest address before a dot.
   std::int32_t owner_of(const std::string& name) const;
@@ -57,6 +62,10 @@ class Attribution {
     std::int32_t level;
     const ExportedSourceFrame* source;
   };
+  struct CallOnLine {
+    std::uint32_t instruction;
+    const ExportedSourceFrame* source;
+  };
 
   std::int32_t module_row(const std::string& path, const std::string& class_name);
   std::int32_t site_of(const ExportedSourceFrame& frame);
@@ -67,11 +76,9 @@ class Attribution {
   CallSiteRows call_sites_;
   std::unordered_map<std::string, std::int32_t> modules_;
   std::map<std::pair<std::int32_t, std::int32_t>, NodePlace> places_;  ///< by (modules, source) of a node
-  std::map<std::tuple<std::uint32_t, std::int32_t, std::vector<std::int32_t>, std::string>, std::uint32_t> occurrences_;
+  /// By module call, place and function.
+  std::map<std::tuple<std::uint32_t, std::int32_t, std::vector<std::int32_t>, std::string>, std::vector<CallOnLine>>
+      calls_on_line_;
 };
-
-/// How often `line` names `func_name` as a call or as the operator Python spells it with, and where: offsets into the
-/// line. `relu` counts in `F.relu(x)`, `add` also as `+`, `mul` as `*`.
-std::vector<std::size_t> names_in_line(std::string_view line, std::string_view func_name);
 
 }  // namespace tl::lt

@@ -42,6 +42,14 @@ std::vector<std::size_t> last_uses(const ExportedGraph& graph) {
   return last_use;
 }
 
+/// Sets the call sites of instructions to those of their rows.
+void take_call_sites(const StaticTables& tables, Block& block) {
+  for (auto& instruction : block.instructions) {
+    instruction.call_site = tables.instructions.call_site[instruction.row];
+    for (auto& nested : instruction.blocks) take_call_sites(tables, nested);
+  }
+}
+
 /// conv1d, conv2d, conv3d or their transposed forms: aten::convolution says it by its arguments only.
 std::string convolution_name(const ExportedNode& node) {
   std::size_t rank = 2;
@@ -137,6 +145,8 @@ void ExportedLowering::lower() {
   }
   lower_graph(scope, out, "");
   finish_outputs(scope, out);
+  attribution_.split_lines();
+  take_call_sites(tables_, function_->body);
   mark_last_uses(function_->body);
   function_->num_slots = next_slot_;
   std::vector<bool> constant(next_slot_, false);
@@ -251,10 +261,6 @@ void ExportedLowering::leave_calls(std::size_t depth, std::size_t index, Scope& 
   }
 }
 
-std::int32_t ExportedLowering::site_for(const ExportedNode& node, const NodePlace& place, std::string_view func_name) {
-  return attribution_.split_line(node, place, func_name, open_.empty() ? 0 : open_.back().number);
-}
-
 // --- pieces
 
 std::uint32_t ExportedLowering::constant_slot(c10::IValue value) {
@@ -294,7 +300,7 @@ Instruction& ExportedLowering::emit(Call call, const NodePlace& place, Output& o
   Instruction instruction;
   instruction.operation = std::move(operation);
   instruction.frames = place.frames;
-  instruction.call_site = node_ ? site_for(*node_, place, call.text.func_name) : place.call_site;
+  instruction.call_site = place.call_site;
   if (call.schema != nullptr) {
     const auto handle = c10::Dispatcher::singleton().findSchema(call.schema->operator_name());
     instruction.dispatched = handle.has_value();
@@ -326,6 +332,10 @@ Instruction& ExportedLowering::emit(Call call, const NodePlace& place, Output& o
     instruction.any_host_out |= emitted == Emit::kHost;
   }
   append_instruction(tables_, instruction, call.text, call.schema);
+  if (node_ != nullptr) {
+    const auto module_call = open_.empty() ? 0 : open_.back().number;
+    attribution_.note_call(*node_, place, call.text.func_name, module_call, instruction.row);
+  }
   out.block.instructions.push_back(std::move(instruction));
   return out.block.instructions.back();
 }

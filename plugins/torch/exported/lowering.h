@@ -149,7 +149,6 @@ class ExportedLowering {
   /// The value that a call returned; kNoSlot (0xffffffff) if it made none.
   std::uint32_t returned_value(const OpenCall& call, std::size_t index, const Scope& scope) const;
   void leave_calls(std::size_t depth, std::size_t index, Scope& scope, Output& out);
-  std::int32_t site_for(const ExportedNode& node, const NodePlace& place, std::string_view func_name);
 
   void finish_outputs(Scope& scope, Output& out);
 
@@ -173,7 +172,7 @@ class ExportedLowering {
   };
   std::vector<Subgraph> subgraphs_;  ///< around the node that is being lowered, outermost first
   std::string graph_name_;
-  const ExportedNode* node_ = nullptr;  ///< at hand, for source names and line splitting
+  const ExportedNode* node_ = nullptr;  ///< at hand, for source names and splitting lines
 };
 
 /// The operator that a target names (`torch.ops.aten.add.Tensor`, `aten.add.Tensor`): namespace and name, overload.

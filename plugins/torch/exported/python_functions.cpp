@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "executor/executor.h"
 
@@ -42,15 +43,29 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+/// Quotient and rest as CPython reckons them (float_divmod of floatobject.c): a / b may round up to the next integer.
+std::pair<double, double> divided(double a, double b) {
+  auto rest = std::fmod(a, b);
+  auto quotient = (a - rest) / b;
+  if (rest != 0 && (rest < 0) != (b < 0)) {
+    rest += b;
+    quotient -= 1;
+  } else if (rest == 0) {
+    rest = std::copysign(0.0, b);
+  }
+  if (quotient == 0) return {std::copysign(0.0, a / b), rest};
+  const auto whole = std::floor(quotient);
+  return {quotient - whole > 0.5 ? whole + 1 : whole, rest};
+}
+
 double floor_divide(double a, double b) {
   if (b == 0) raise("ZeroDivisionError", "float floor division by zero");
-  return std::floor(a / b);
+  return divided(a, b).first;
 }
 
 double modulo(double a, double b) {
   if (b == 0) raise("ZeroDivisionError", "float modulo");
-  const auto rest = std::fmod(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  return divided(a, b).second;
 }
 
 std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {

@@ -70,6 +70,13 @@ json& argument_of(json& root) { return node_of(root, 1)["inputs"][0]["arg"]; }
 json& specs_of(json& root) { return root["graph_module"]["signature"]["input_specs"]; }
 json& output_specs_of(json& root) { return root["graph_module"]["signature"]["output_specs"]; }
 
+/// The path of a module one deeper than there may be.
+std::string deep_path() {
+  std::string path = "a";
+  for (std::size_t i = 0; i < limits::kModulePathParts; ++i) path += ".a";
+  return path;
+}
+
 /// relu's argument as a graph in a graph … `depth` deep.
 json nested_graph(int depth) {
   json graph = {{"inputs", json::array()},          {"outputs", json::array()},
@@ -175,6 +182,14 @@ std::vector<Hostile> argument_cases() {
        "a graph where a value is expected"},
       {"deep graphs", [](json& r) { argument_of(r) = nested_graph(static_cast<int>(limits::kProgramGraphDepth)); },
        ErrorCode::kFileLimits, "nested deeper than"},
+      {"deep modules in a stack",
+       [](json& r) { node_of(r, 0)["metadata"]["nn_module_stack"] = "L__self__,,M;k," + deep_path() + ",C"; },
+       ErrorCode::kFileLimits, "the path of a module has 257 names, the limit is 256"},
+      {"deep modules among the calls",
+       [](json& r) {
+         r["graph_module"]["module_call_graph"].push_back({{"fqn", deep_path()}, {"signature", nullptr}});
+       },
+       ErrorCode::kFileLimits, "the path of a module has 257 names"},
       {"very deep lists",
        [](json& r) {
          json deep = json::array();

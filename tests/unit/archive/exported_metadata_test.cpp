@@ -178,6 +178,7 @@ TEST(Pytree, KeysOfEveryContainer) {
               ElementsAre("logits", "hidden"));
   EXPECT_THAT(keys(spec("transformers.modeling_outputs.BaseModelOutput", R"("[\"a\", \"b\"]")", two)),
               ElementsAre("a", "b"));
+  EXPECT_THAT(keys(spec("builtins.dict", R"("[2.5, 1e+20]")", two)), ElementsAre("2.5", "1e+20"));
   EXPECT_THAT(keys(spec("my.Thing", R"("no json")", two)), ElementsAre());
 }
 

@@ -17,6 +17,8 @@ using namespace std::literals;
 using test::as_bytes;
 using test::error_of;
 using test::fixture;
+using test::make_zip;
+using test::stored;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -231,6 +233,51 @@ TEST(Unpickler, RefusesAllowedNamesOutsideTheirPlace) {
   EXPECT_EQ(error_of([] { unpickle(as_bytes("\x82\1."sv), "p"); }).code, ErrorCode::kUnsafePickle);
   EXPECT_EQ(error_of([] { unpickle(as_bytes("(S'ls'\nios\nsystem\n."sv), "p"); }).code, ErrorCode::kUnsafePickle);
   EXPECT_EQ(error_of([] { unpickle(as_bytes("\x8f."sv), "p"); }).code, ErrorCode::kUnsafePickle);
+}
+
+/// A torch.save file of `_rebuild_from_type_v2(function, type, arguments, state)`; globals as protocol 0 writes them.
+std::string saved_from_type(const std::string& function, const std::string& type, const std::string& state) {
+  const std::string storage =
+      "(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\0"
+      "0X\x03\0\0\0cpuK\x02tQ"s;
+  const std::string arguments = "(" + storage +
+                                "K\0K\x02\x85K\x01\x85\x89"
+                                "ccollections\nOrderedDict\n)Rt"s;
+  const std::string pickle =
+      "\x80\x02"
+      "ctorch._tensor\n_rebuild_from_type_v2\n(" +
+      function + type + arguments + state + "tR.";
+  return make_zip({stored("m/data.pkl", pickle), stored("m/data/0", std::string("\0\0\x80\x3f\0\0\0\x40", 8))});
+}
+
+Error error_of_saved(const std::string& file, const UnpickleOptions& options = {}) {
+  const ZipDirectory zip(as_bytes(file), "m.pt");
+  return error_of([&] { read_torch_pickle(zip, "m/data.pkl", "m/data/", options); });
+}
+
+TEST(Unpickler, DropsTheAttributesOfPlainTensors) {
+  const std::string function = "ctorch._utils\n_rebuild_tensor_v2\n";
+  const std::string state = "}X\x03\0\0\0tagK\x01s"s;
+  for (const std::string type : {"ctorch\nTensor\n", "ctorch.nn.parameter\nParameter\n", "ctorch.nn\nParameter\n"}) {
+    SCOPED_TRACE(type);
+    const std::string file = saved_from_type(function, type, state);
+    const ZipDirectory zip(as_bytes(file), "m.pt");
+    const PickleValue value = read_torch_pickle(zip, "m/data.pkl", "m/data/");
+    ASSERT_NE(value.tensor(), nullptr);
+    EXPECT_THAT(elements<float>(*value.tensor()), ElementsAre(1, 2));
+  }
+  const std::string other = "ctorch.testing\nSubclass\n";
+  EXPECT_THAT(error_of_saved(saved_from_type(function, other, state)).message, HasSubstr("torch.testing.Subclass"));
+  // Names that are known, but not as types or as functions that rebuild.
+  for (const auto& [called, type] : {std::pair{function, "ccollections\nOrderedDict\n"s},
+                                     {"ctorch\nSize\n"s, "ctorch\nTensor\n"s},
+                                     {"ctorch._tensor\n_rebuild_from_type_v2\n"s, "ctorch\nTensor\n"s}}) {
+    EXPECT_EQ(error_of_saved(saved_from_type(called, type, state)).code, ErrorCode::kUnsafePickle) << called << type;
+  }
+  EXPECT_EQ(error_of_saved(saved_from_type(function, "K\x01", state)).code, ErrorCode::kFileDamaged);
+  const Error script = error_of_saved(saved_from_type(function, "ctorch\nTensor\n", state), {.script_classes = true});
+  EXPECT_EQ(script.code, ErrorCode::kUnsafePickle) << "TorchScript's pickler never writes it";
+  EXPECT_THAT(script.message, HasSubstr("torch._tensor._rebuild_from_type_v2"));
 }
 
 TEST(Unpickler, RefusesCyclesTowersAndDoublings) {

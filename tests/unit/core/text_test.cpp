@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "core/float_text.h"
+
 namespace tl {
 namespace {
 
@@ -24,6 +26,13 @@ TEST(Columns, ElideKeepsTheWidth) {
   EXPECT_EQ(elide("abc", 3), "abc");
   EXPECT_EQ(elide("abc", 1), "…");
   EXPECT_EQ(elide("abc", 0), "");
+}
+
+TEST(Format, FloatsAreToldFromIntegers) {
+  EXPECT_EQ(float_text(2), "2.0");
+  EXPECT_EQ(float_text(0.1), "0.1");
+  EXPECT_EQ(float_text(-1e20), "-1e+20");
+  EXPECT_EQ(float_text(std::numeric_limits<double>::infinity()), "inf");
 }
 
 TEST(Format, Bytes) {

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "postprocess/python_tokens.h"
+#include "core/python_tokens.h"
 
 namespace tl {
 namespace {

@@ -1,4 +1,4 @@
-#include "postprocess/python_tokens.h"
+#include "core/python_tokens.h"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 25> kLongOperators = {
 
 class Cutter {
  public:
-  explicit Cutter(std::string_view text) : text_(text) {}
+  Cutter(std::string_view text, PythonExtent extent) : text_(text), fragment_(extent == PythonExtent::kFragment) {}
 
   std::optional<PythonTokens> cut() {
     if (text_.size() > kPythonTextBytes) return std::nullopt;
@@ -27,7 +27,7 @@ class Cutter {
       if (!step()) return std::nullopt;
     }
     end_line();
-    if (!open_.empty()) return std::nullopt;
+    if (!open_.empty() && !fragment_) return std::nullopt;
     return std::move(out_);
   }
 
@@ -62,6 +62,7 @@ class Cutter {
   bool join_lines() {
     ++at_;
     if (peek() == '\r') ++at_;
+    if (at_ == text_.size()) return fragment_;
     if (peek() != '\n') return false;
     ++at_;
     return true;
@@ -111,7 +112,9 @@ class Cutter {
         return true;
       }
     }
-    return false;
+    at_ = text_.size();
+    if (triple && fragment_) push(PythonTokenKind::kLiteral, begin);
+    return triple && fragment_;
   }
 
   bool read_number() {
@@ -137,8 +140,8 @@ class Cutter {
       return true;
     }
     if (c == ')' || c == ']' || c == '}') {
-      if (open_.empty() || open_.back() != c) return false;
-      open_.pop_back();
+      if (open_.empty() ? !fragment_ : open_.back() != c) return false;
+      if (!open_.empty()) open_.pop_back();
       ++at_;
       push(PythonTokenKind::kClose, begin);
       return true;
@@ -154,6 +157,7 @@ class Cutter {
   }
 
   std::string_view text_;
+  bool fragment_;
   std::size_t at_ = 0;
   PythonTokens out_;
   std::vector<char> open_;  // closing brackets that are due
@@ -165,6 +169,8 @@ class Cutter {
 
 }  // namespace
 
-std::optional<PythonTokens> python_tokens(std::string_view text) { return Cutter(text).cut(); }
+std::optional<PythonTokens> python_tokens(std::string_view text, PythonExtent extent) {
+  return Cutter(text, extent).cut();
+}
 
 }  // namespace tl

@@ -39,9 +39,15 @@ struct PythonTokens {
 inline constexpr std::size_t kPythonTextBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kPythonDepth = 100;
 
+/// What a text is a whole of.
+enum class PythonExtent : std::uint8_t {
+  kWhole,     ///< a function, a file: every bracket and string that opens also closes
+  kFragment,  ///< one line out of a statement: brackets and triple-quoted strings may begin or end outside of it
+};
+
 /// Cuts Python source into tokens and logical lines: strings of all prefixes and quotes, comments, brackets, `\` at the
 /// end of a line. Nothing where the text is no Python by these rules (an open string or bracket, a closing bracket that
 /// fits none), or over the bounds. Linear in the size of the text.
-std::optional<PythonTokens> python_tokens(std::string_view text);
+std::optional<PythonTokens> python_tokens(std::string_view text, PythonExtent extent = PythonExtent::kWhole);
 
 }  // namespace tl
