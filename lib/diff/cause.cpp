@@ -97,6 +97,7 @@ class CauseFinder {
       if (site >= 0) {
         const auto depth = std::max<std::int64_t>(1, trace.ops.max_distance_from_input[op]);
         settle(site, reach, depth, layer_type(trace, OpId{static_cast<std::uint32_t>(op)}));
+        for (auto outer = site + 1; is_outer(outer); ++outer) settle(outer, {.sites = {outer - 1}}, depth, "");
       } else {
         reach.indirect = reach.indirect || graph.kind[op] == OpKind::kOperation;
       }
@@ -134,7 +135,7 @@ class CauseFinder {
     const auto [begin, end] = edge_range(trace, OpId{static_cast<std::uint32_t>(op)});
     for (auto edge = begin; edge < end; ++edge) {
       const auto parent = row_of(trace.edges.parent[edge]);
-      const auto site = site_of[parent];
+      const auto site = read_by(op, site_of[parent]);
       if (site >= 0 && sites_[row_of(site)].evidence != Evidence::kShape) {
         reach.sites.push_back(site);
       } else {
@@ -165,6 +166,19 @@ class CauseFinder {
       reach.sites.push_back(site);
       reach.indirect = true;
     }
+  }
+
+  /// The site of an entry around the one of the site before it, with the same operation.
+  bool is_outer(std::int64_t site) const { return row_of(site) < sites_.size() && sites_[row_of(site)].inner >= 0; }
+
+  /// Of the entries that an operation stands for, from its innermost site on, the one whose value `op` reads.
+  std::int64_t read_by(std::size_t op, std::int64_t site) const {
+    if (site < 0) return site;
+    auto read = site;
+    for (auto outer = site + 1; is_outer(outer); ++outer) {
+      if (static_cast<std::int64_t>(op) >= sites_[row_of(outer)].read_from) read = outer;
+    }
+    return read;
   }
 
   void settle(std::int64_t row, const Reach& reach, std::int64_t depth, std::string_view type) {

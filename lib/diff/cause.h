@@ -36,7 +36,8 @@ Judgement judge_by_floor(const DiffSite& site, std::int64_t depth);
 using CentringGain = std::function<double(const DiffSite& site)>;
 
 /// Fills noise_floor, tolerance, within, inputs, class, input_error and amplification of every site.
-/// `site_of` gives the row of `sites` for a row of `graph`, -1 for none; sites stand in the order of the graph.
+/// `site_of` gives the row of `sites` for a row of `graph`, -1 for none; sites stand in the order of the graph, and
+/// those with an `inner` one directly behind that: such a site reads the inner one only.
 ///
 /// A source differs by more than rounding and by more than what it read explains. That is: for operations that cannot
 /// enlarge a difference (add, relu, views, pooling …) twice the norm of the differences handed in; for others nothing,

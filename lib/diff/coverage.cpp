@@ -88,6 +88,14 @@ bool is_compared_whole(const DiffChange& change, const std::vector<DiffSite>& si
                                            : change.reference[0].row == site.reference.row;
 }
 
+/// An entry that was taken for a step of the operation that the entry around it was compared with.
+bool is_step(const std::vector<DiffSite>& sites, std::size_t site) {
+  const auto outer = site + 1;
+  if (sites[site].evidence != Evidence::kShape || outer == sites.size()) return false;
+  return sites[outer].inner == static_cast<std::int64_t>(site) &&
+         (sites[outer].evidence != Evidence::kShape || is_step(sites, outer));
+}
+
 DiffCoverage site_coverage(const Side& reference, const Side& subject, const Alignment& alignment,
                            const std::vector<DiffSite>& sites, const std::vector<DiffChange>& changes) {
   DiffCoverage coverage;
@@ -101,9 +109,14 @@ DiffCoverage site_coverage(const Side& reference, const Side& subject, const Ali
       in_subject.add(change.subject);
     }
   }
-  for (const auto& site : sites) {
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    const auto& site = sites[i];
     const auto row = row_of(site.reference.row);
     if (reference.kind[row] != OpKind::kOperation) continue;
+    if (is_step(sites, i)) {
+      ++coverage.inside_fused;
+      continue;
+    }
     ++coverage.matched;
     ++coverage.by_basis[static_cast<std::size_t>(site.basis)];
     ++coverage.by_evidence[static_cast<std::size_t>(site.evidence)];

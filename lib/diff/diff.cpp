@@ -31,6 +31,8 @@ std::string shape_text(const std::vector<std::int64_t>& sizes) {
   return text + "]";
 }
 
+std::string entries_text(std::int64_t count) { return std::to_string(count) + (count == 1 ? " entry" : " entries"); }
+
 class Comparer {
  public:
   Comparer(const Side& reference, const Side& subject, const DiffOptions& options)
@@ -142,7 +144,9 @@ class Comparer {
     const auto& rows = graph();
     site_of_.assign(rows.size(), -1);
     const auto& partner = graph_is_subject_ ? alignment_.reference_of : alignment_.subject_of;
+    auto further = alignment_.further.begin();
     for (std::size_t row = 0; row < rows.size(); ++row) {
+      while (further != alignment_.further.end() && further->op < row) ++further;
       if (partner[row] < 0 || is_state(rows, row)) continue;
       const auto r = graph_is_subject_ ? row_of(partner[row]) : row;
       const auto s = graph_is_subject_ ? row : row_of(partner[row]);
@@ -160,8 +164,36 @@ class Comparer {
       }
       site_of_[row] = static_cast<std::int64_t>(report_.sites.size());
       report_.sites.push_back(std::move(site));
+      while (further != alignment_.further.end() && further->op == row) add_further(*further++);
     }
     say_precision_once();
+  }
+
+  /// An entry around that of the last site, with the same operation.
+  void add_further(const FurtherEntry& further) {
+    DiffSite site;
+    site.reference = site_ref(reference_, reference_.dump ? further.entry : further.op);
+    site.subject = site_ref(subject_, subject_.dump ? further.entry : further.op);
+    site.basis = alignment_.basis[row_of(site.reference.row)];
+    site.selected = report_.sites.back().selected;
+    site.inner = static_cast<std::int64_t>(report_.sites.size()) - 1;
+    const auto& trace = *graph().trace;
+    auto& in_graph = graph_is_subject_ ? site.subject : site.reference;
+    in_graph.func_name.clear();  // it stands for the call, and where that is the recording of modules says
+    in_graph.file.clear();
+    in_graph.line = 0;
+    if (further.call > 0) {
+      const auto module = row_of(trace.module_calls.module[row_of(further.call)]);
+      in_graph.module = trace.strings[trace.modules.address[module]];
+      in_graph.module_class = trace.strings[trace.modules.class_name[module]];
+      site.read_from = trace.module_calls.end_op[row_of(further.call)];
+    } else {
+      in_graph.module.clear();
+      in_graph.module_class.clear();
+      site.read_from = std::ranges::find(graph().kind, OpKind::kOutput) - graph().kind.begin();
+    }
+    site.arguments = form_differences(site);
+    report_.sites.push_back(std::move(site));
   }
 
   /// What the modules of a dump were built with, against what the other side says of the same.
@@ -348,11 +380,39 @@ class Comparer {
       site.mean_error = site.error;
       site.worst_error = site.error;
     }
+    part_steps();
     part_mispaired();
     const bool any_compared = std::ranges::any_of(report_.sites, is_compared);
     if (!any_compared || std::ranges::any_of(report_.sites, is_judged)) return;
     throw Error(ErrorCode::kCoverageTooLow, "no site is judged: what --only and the rules leave was not compared",
                 "name sites that both sides have values of, or leave the rule `ignore` out");
+  }
+
+  static void leave_out(DiffSite& site) {
+    site.site_class = SiteClass::kNotCompared;
+    site.evidence = Evidence::kShape;
+    site.metrics.reset();
+    site.error = 0;
+    site.within = true;
+  }
+
+  /// Where the value of an operation is that of an outer entry, the inner ones are steps to it that the other side does
+  /// at once: a convolution with the norm folded in.
+  void part_steps() {
+    std::int64_t parted = 0;
+    for (auto outer = report_.sites.rbegin(); outer != report_.sites.rend(); ++outer) {
+      if (outer->inner < 0 || !is_compared(*outer) || !outer->within) continue;
+      for (auto row = outer->inner; row >= 0; row = report_.sites[row_of(row)].inner) {
+        auto& step = report_.sites[row_of(row)];
+        if (!is_compared(step) || step.within) continue;
+        leave_out(step);
+        ++parted;
+      }
+    }
+    if (parted == 0) return;
+    const auto& whole = reference_.dump ? report_.subject : report_.reference;
+    report_.notes.push_back("left out of coverage: " + entries_text(parted) + " of steps to what " + whole.name +
+                            " does in one operation");
   }
 
   /// A pair that order alone made, which differs although nothing that reads it does, was none: the two sides only have
@@ -372,11 +432,7 @@ class Comparer {
       auto& site = report_.sites[row];
       if (site.basis != MatchBasis::kSequence || site.site_class != SiteClass::kSource) continue;
       if (!is_read[row] || hands_on[row]) continue;
-      site.site_class = SiteClass::kNotCompared;
-      site.evidence = Evidence::kShape;
-      site.metrics.reset();
-      site.error = 0;
-      site.within = true;
+      leave_out(site);
       ++parted;
     }
     if (parted == 0) return;
@@ -466,9 +522,8 @@ class Comparer {
       count += alignment_.unread[row] && partner[row] < 0;
     if (count == 0) return;
     const auto& without = reference_.dump ? report_.subject : report_.reference;
-    report_.notes.push_back(std::to_string(count) +
-                            " entries are further values of module calls, or were computed for such, that nothing in " +
-                            without.name + " reads: not counted");
+    report_.notes.push_back("left out of coverage: " + entries_text(count) + " of values that nothing in " +
+                            without.name + " reads (several values of one call, and what was computed for them)");
   }
 
   const Side& reference_;

@@ -111,7 +111,11 @@ struct DiffSite {
   /// the site; in order. Empty where the site itself is the source.
   std::vector<SiteRef> between;
   std::string interval;  ///< of such a source its name: between a.q, a.k, a.v and a.o
-  std::string cause;     ///< of a source: what is known to differ there, in words; empty if nothing is
+  /// Against a dump, where the values of several entries that one operation stands for differ: of all but the innermost
+  /// entry the row of the site of the one inside of it, which is the row before. -1 for other sites.
+  std::int64_t inner = -1;
+  std::int64_t read_from = 0;  ///< of such a site: the first operation that reads its value, not that of the inner one
+  std::string cause;           ///< of a source: what is known to differ there, in words; empty if nothing is
 
   bool selected = true;      ///< false: --only left it out; it cannot fail the verdict
   std::int64_t samples = 1;  ///< inputs this row was compared on

@@ -75,9 +75,17 @@ std::string moved_before(std::int64_t row, const DiffReport& report, const Side&
   return text;
 }
 
+/// Of two entries of a dump that one operation stands for on the other side.
+std::string lost_between(const DiffSite& inner, const DiffSite& outer, bool in_reference) {
+  const auto name = [&](const DiffSite& site) { return in_reference ? site.reference.label : site.subject.label; };
+  return std::string("the ") + (in_reference ? "reference" : "subject") + " computes something between " + name(inner) +
+         " and " + name(outer) + " that the " + (in_reference ? "subject" : "reference") + " does not";
+}
+
 /// What is known to differ at a source. Arguments first, then what stands before it.
 std::string cause_of(const DiffSite& site, std::int64_t row, const DiffReport& report, const Side& reference,
                      const Side& subject) {
+  if (site.inner >= 0) return lost_between(report.sites[row_of(site.inner)], site, reference.dump != nullptr);
   if (site.subject.func_name == "input") return "the inputs differ";
   std::string text;
   for (const auto& change : report.changes) {

@@ -104,7 +104,7 @@ TEST(CallMatcher, AValueThatNothingReadsIsNotMissing) {
     EXPECT_EQ(report.coverage.compared, 2);
     EXPECT_EQ(report.coverage.total, 2);
     EXPECT_TRUE(report.changes.empty());
-    EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("1 entries are further values")));
+    EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("1 entry of values that nothing")));
   }
 }
 
