@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/python_tokens.h"
 #include "core/text.h"
 #include "postprocess/branch_frames.h"
-#include "core/python_tokens.h"
 
 namespace tl {
 namespace {

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "postprocess/python_outline.h"
 #include "core/python_tokens.h"
+#include "postprocess/python_outline.h"
 
 namespace tl {
 

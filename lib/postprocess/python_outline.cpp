@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "postprocess/python_expressions.h"
 #include "core/python_tokens.h"
+#include "postprocess/python_expressions.h"
 
 namespace tl {
 namespace {

@@ -9,12 +9,15 @@
 namespace tl::lt {
 namespace {
 
+/// Files that torch.fx makes up for the code of its graphs.
+constexpr std::string_view kGeneratedFile = "<eval_with_key>";
+
 /// Frames of the exporter itself, between the user's: they say nothing about the model.
 bool is_exporter_frame(const ExportedSourceFrame& frame) {
   static constexpr std::array<std::string_view, 7> kParts = {
       "/torch/_dynamo/",    "/torch/_export/",           "/torch/export/", "/torch/fx/",
       "/torch/_functorch/", "/torch/_higher_order_ops/", "/torch/_ops.py"};
-  if (frame.file.starts_with("<eval_with_key>")) return true;
+  if (frame.file.starts_with(kGeneratedFile)) return true;
   return std::ranges::any_of(kParts, [&](auto part) { return frame.file.find(part) != std::string::npos; });
 }
 
@@ -105,6 +108,15 @@ std::vector<Attribution::Frame> Attribution::frames_of(const ExportedNode& node,
   return frames;
 }
 
+// Nodes in the subgraphs of a non-strict export all state the line that calls the higher-order operator. What tells
+// them apart is their line in the code that the exporter made of the subgraph, which nobody wants to see.
+std::int32_t Attribution::innermost_site(const ExportedNode& node, const Frame& frame) {
+  const auto& last = program_.source_stacks[static_cast<std::size_t>(node.source)].back();
+  const auto& shown = *frame.source;
+  if (&last == &shown || shown.column > 0 || !last.file.starts_with(kGeneratedFile)) return frame.site;
+  return call_sites_.row(shown.file, shown.line, -1, last.line, shown.function);
+}
+
 NodePlace Attribution::place(const ExportedNode& node, const NodePlace& base) {
   const auto key = std::pair(node.modules, node.source);
   const bool cached = node.modules >= 0;
@@ -114,7 +126,10 @@ NodePlace Attribution::place(const ExportedNode& node, const NodePlace& base) {
   NodePlace place;
   if (node.modules >= 0) {
     for (const auto& frame : program_.module_stacks[static_cast<std::size_t>(node.modules)]) {
-      if (const auto path = real_path(frame.path)) place.levels.push_back({frame.key, module_row(*path, ""), -1});
+      const auto path = real_path(frame.path);
+      // Inside subgraphs, strict exports name the root twice: as itself and as the wrapper around it.
+      if (!path || (path->empty() && !place.levels.empty())) continue;
+      place.levels.push_back({frame.key, module_row(*path, ""), frame.call, -1});
     }
   }
   if (place.levels.empty()) place.levels = base.levels;
@@ -127,7 +142,7 @@ NodePlace Attribution::place(const ExportedNode& node, const NodePlace& base) {
     }
   }
   if (!frames.empty()) {
-    place.call_site = frames.back().site;
+    place.call_site = innermost_site(node, frames.back());
     for (std::size_t i = 0; i + 1 < frames.size(); ++i) {
       if (frames[i].level == innermost) place.frames.push_back(frames[i].site);
     }

@@ -18,6 +18,7 @@ namespace tl::lt {
 struct ModuleLevel {
   std::string key;         ///< tells calls of one module apart (`blk@1`), except in strict exports
   std::int32_t module;     ///< row of modules
+  int repetition;          ///< k of the k-th further call of the module
   std::int32_t call_site;  ///< where the parent's forward calls it; -1 for the root or where no frame tells
 };
 
@@ -69,6 +70,8 @@ class Attribution {
 
   std::int32_t module_row(const std::string& path, const std::string& class_name);
   std::int32_t site_of(const ExportedSourceFrame& frame);
+  /// The call site of a node whose innermost frame, the exporter's aside, is `frame`.
+  std::int32_t innermost_site(const ExportedNode& node, const Frame& frame);
   std::vector<Frame> frames_of(const ExportedNode& node, std::size_t levels);
 
   const ExportedProgram& program_;

@@ -105,11 +105,8 @@ ExportedLowering::Operands ExportedLowering::lower_subgraph(const ExportedNode& 
     fail(node, "hands " + std::to_string(operands.size()) + " values to " + graph.name + ", which takes " +
                    std::to_string(graph.inputs.size()));
   }
-  Scope scope{graph,
-              std::vector<std::uint32_t>(graph.values.size(), kNoSlot),
-              {},
+  Scope scope{graph, std::vector<std::uint32_t>(graph.values.size(), kNoSlot), last_uses(graph),
               std::vector<bool>(graph.values.size(), false)};
-  scope.last_use.assign(graph.values.size(), graph.nodes.size());
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (const auto* ref = graph.inputs[i].ref()) scope.slots[ref->value] = operands[i];
   }

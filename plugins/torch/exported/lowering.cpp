@@ -33,15 +33,6 @@ void note_uses(const ExportedArgument& argument, std::size_t node, std::vector<s
   }
 }
 
-std::vector<std::size_t> last_uses(const ExportedGraph& graph) {
-  std::vector<std::size_t> last_use(graph.values.size(), 0);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const auto& input : graph.nodes[i].inputs) note_uses(input.argument, i, last_use);
-  }
-  for (const auto& output : graph.outputs) note_uses(output, graph.nodes.size(), last_use);
-  return last_use;
-}
-
 /// Sets the call sites of instructions to those of their rows.
 void take_call_sites(const StaticTables& tables, Block& block) {
   for (auto& instruction : block.instructions) {
@@ -63,6 +54,15 @@ std::string convolution_name(const ExportedNode& node) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> last_uses(const ExportedGraph& graph) {
+  std::vector<std::size_t> last_use(graph.values.size(), 0);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const auto& input : graph.nodes[i].inputs) note_uses(input.argument, i, last_use);
+  }
+  for (const auto& output : graph.outputs) note_uses(output, graph.nodes.size(), last_use);
+  return last_use;
+}
 
 std::optional<c10::OperatorName> operator_name_of(std::string_view target) {
   if (target.starts_with(kHigherOrder)) return std::nullopt;
@@ -94,7 +94,11 @@ ExportedLowering::ExportedLowering(const ExportedProgram& source, Program& progr
       tables_(tables),
       file_(std::move(file)),
       device_(device),
-      attribution_(source, tables) {}
+      attribution_(source, tables) {
+  for (const auto& call : source.module_calls) {
+    if (call.has_signature) signatures_.emplace(call.fqn, &call);
+  }
+}
 
 void ExportedLowering::fail(const ExportedNode& node, const std::string& what) const {
   throw Error(
@@ -108,12 +112,7 @@ void ExportedLowering::refuse(const ExportedNode& node, const std::string& what,
               hint);
 }
 
-void ExportedLowering::lower() {
-  program_.functions.push_back(std::make_unique<Function>());
-  function_ = program_.functions.back().get();
-  function_->name = "forward";
-  function_->qualified_name = "forward";
-  program_.entry = function_;
+ExportedLowering::Scope ExportedLowering::root_scope() const {
   Scope scope{source_.graph, std::vector<std::uint32_t>(source_.graph.values.size(), kNoSlot), last_uses(source_.graph),
               std::vector<bool>(source_.graph.values.size(), false)};
   std::vector<std::size_t> read_at(source_.graph.values.size(), 0);
@@ -135,8 +134,18 @@ void ExportedLowering::lower() {
       scope.only_mutates[ref->value] = false;
     }
   }
+  return scope;
+}
+
+void ExportedLowering::lower() {
+  program_.functions.push_back(std::make_unique<Function>());
+  function_ = program_.functions.back().get();
+  function_->name = "forward";
+  function_->qualified_name = "forward";
+  program_.entry = function_;
+  auto scope = root_scope();
   NodePlace root;
-  root.levels.push_back({"", 0, -1});
+  root.levels.push_back({"", 0, 0, -1});
   Output out{function_->body, &root, 0};
   for (const auto& input : source_.graph.inputs) {
     const auto slot = new_slot();
@@ -219,7 +228,7 @@ void ExportedLowering::move_to(const NodePlace& place, std::size_t index, Scope&
   leave_calls(common, index, scope, out);
   for (auto level = common + 1; level < place.levels.size(); ++level) {
     const auto& module = place.levels[level];
-    open_.push_back({module.key, module.module, module.call_site, ++calls_, {}});
+    open_.push_back({module.key, module.module, module.repetition, module.call_site, ++calls_, {}});
     NodePlace at;
     at.call_site = module.call_site;
     auto& mark = emit_mark(InstructionKind::kEnterModule, "torchlens::enter_module", at, out);
@@ -227,21 +236,39 @@ void ExportedLowering::move_to(const NodePlace& place, std::size_t index, Scope&
   }
 }
 
-std::uint32_t ExportedLowering::returned_value(const OpenCall& call, std::size_t index, const Scope& scope) const {
-  // The first output of the newest node that has a value which is read after the call, copies to buffers aside; else
-  // the first output of the newest node.
-  const auto producer = [&](std::uint32_t value) { return scope.graph.values[value].producer; };
-  std::int32_t newest = -1;
-  for (const auto value : call.defined) {
-    if (scope.last_use[value] >= index && !scope.only_mutates[value]) newest = std::max(newest, producer(value));
-  }
-  if (newest < 0) {
-    for (const auto value : call.defined) newest = std::max(newest, producer(value));
-  }
-  for (const auto value : call.defined) {
-    if (producer(value) == newest) return value;
+std::uint32_t ExportedLowering::stated_value(const OpenCall& call, const Scope& scope) const {
+  if (&scope.graph != &source_.graph) return kNoSlot;
+  const auto address = tables_.modules.address[static_cast<std::size_t>(call.module)];
+  const auto found = signatures_.find(std::string(tables_.strings[address]) +
+                                      (call.repetition > 0 ? "@" + std::to_string(call.repetition) : ""));
+  if (found == signatures_.end()) return kNoSlot;
+  for (const auto& output : found->second->outputs) {
+    const auto* ref = output.ref();
+    const bool tensor = ref && scope.graph.values[ref->value].kind == ExportedGraphValue::Kind::kTensor;
+    if (tensor && scope.slots[ref->value] != kNoSlot) return ref->value;
   }
   return kNoSlot;
+}
+
+std::uint32_t ExportedLowering::returned_value(const OpenCall& call, std::size_t index, const Scope& scope) const {
+  if (const auto stated = stated_value(call, scope); stated != kNoSlot) return stated;
+  const auto& values = scope.graph.values;
+  const auto producer = [&](std::uint32_t value) { return values[value].producer; };
+  // What is read after the call, copies to buffers aside: its outputs, of which the one produced first, tensors before
+  // numbers. Where nothing is, the first output of the newest node.
+  auto returned = kNoSlot;
+  const auto rank = [&](std::uint32_t value) {
+    return std::pair(values[value].kind != ExportedGraphValue::Kind::kTensor, producer(value));
+  };
+  for (const auto value : call.defined) {
+    if (scope.last_use[value] < index || scope.only_mutates[value]) continue;
+    if (returned == kNoSlot || rank(value) < rank(returned)) returned = value;
+  }
+  if (returned != kNoSlot) return returned;
+  for (const auto value : call.defined) {
+    if (returned == kNoSlot || producer(value) > producer(returned)) returned = value;
+  }
+  return returned;
 }
 
 void ExportedLowering::leave_calls(std::size_t depth, std::size_t index, Scope& scope, Output& out) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -40,12 +41,13 @@ class ExportedLowering {
   struct Scope {
     const ExportedGraph& graph;
     std::vector<std::uint32_t> slots;   ///< by value; kNoSlot before it is defined
-    std::vector<std::size_t> last_use;  ///< by value: index of the last node that reads it
+    std::vector<std::size_t> last_use;  ///< by value: last_uses()
     std::vector<bool> only_mutates;     ///< by value: an output that is copied back into state and read by no node
   };
   struct OpenCall {
     std::string key;
     std::int32_t module;
+    int repetition;
     std::int32_t call_site;
     std::uint32_t number;                ///< tells module calls apart
     std::vector<std::uint32_t> defined;  ///< values of the graph at hand made since it began
@@ -72,6 +74,7 @@ class ExportedLowering {
     const c10::FunctionSchema* schema = nullptr;
   };
 
+  Scope root_scope() const;
   void lower_graph(Scope& scope, Output& out, const std::string& where);
   void lower_node(const ExportedNode& node, std::size_t index, Scope& scope, Output& out);
   void lower_operator(const ExportedNode& node, const c10::OperatorHandle& op, const NodePlace& place, Scope& scope,
@@ -146,6 +149,8 @@ class ExportedLowering {
 
   // --- module calls
   void move_to(const NodePlace& place, std::size_t index, Scope& scope, Output& out);
+  /// The first tensor that the signature of a call in the file names as an output; kNoSlot where there is none.
+  std::uint32_t stated_value(const OpenCall& call, const Scope& scope) const;
   /// The value that a call returned; kNoSlot (0xffffffff) if it made none.
   std::uint32_t returned_value(const OpenCall& call, std::size_t index, const Scope& scope) const;
   void leave_calls(std::size_t depth, std::size_t index, Scope& scope, Output& out);
@@ -166,6 +171,7 @@ class ExportedLowering {
   std::uint32_t next_slot_ = 0;
   std::vector<OpenCall> open_;
   std::uint32_t calls_ = 0;
+  std::unordered_map<std::string, const ExportedModuleCall*> signatures_;  ///< by fqn; calls without one are left out
   struct Subgraph {
     std::size_t levels;  ///< modules around the operator that it belongs to
     std::int32_t site;   ///< row of call_sites that stands for it
@@ -174,6 +180,10 @@ class ExportedLowering {
   std::string graph_name_;
   const ExportedNode* node_ = nullptr;  ///< at hand, for source names and splitting lines
 };
+
+/// By value of a graph: the index of the last node that reads it, the number of nodes where the graph returns it; 0
+/// where nothing reads it.
+std::vector<std::size_t> last_uses(const ExportedGraph& graph);
 
 /// The operator that a target names (`torch.ops.aten.add.Tensor`, `aten.add.Tensor`): namespace and name, overload.
 /// nullopt for higher-order operators and functions of Python.
