@@ -175,7 +175,7 @@ TEST(Fields, AllHaveAMeaningAndNumbersAUnit) {
     for (const auto& field : fields_of(*table_from_name(name))) {
       EXPECT_FALSE(field.meaning.empty()) << name << " " << field.name;
       const bool counts = field.type == FieldType::kInteger || field.type == FieldType::kReal;
-      if (counts) EXPECT_FALSE(field.unit.empty()) << name << " " << field.name;
+      EXPECT_FALSE(counts && field.unit.empty()) << name << " " << field.name;
     }
   }
 }
