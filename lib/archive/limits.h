@@ -85,7 +85,7 @@ inline constexpr std::size_t kProgramStringBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kProgramGraphDepth = 32;
 inline constexpr std::size_t kProgramJsonDepth = 9 * kProgramGraphDepth + 32;
 
-/// Names in the path of a module of an exported program [14]. Every module of a path is a row of tables, so that a text
+/// Names in the path of a module of an exported program [7]. Every module of a path is a row of tables, so that a text
 /// of n bytes could stand for n²/4 bytes of paths.
 inline constexpr std::size_t kModulePathParts = 256;
 
