@@ -196,6 +196,7 @@ void CallMatcher::match_by_shape() {
   };
   for (auto& [shape, group] : groups) {
     auto& [ours, theirs] = group;
+    if (ours.empty() || theirs.empty()) continue;
     match_nearest(ours, theirs);
     left(ours, open_a_);
     left(theirs, open_b_);
@@ -211,8 +212,8 @@ void CallMatcher::match_nearest(const Rows& ours, const Rows& theirs) {
   constexpr std::size_t kMostPairs = 64;
   constexpr double kClear = 4;
   constexpr double kNear = 0.5;
-  if (ours.empty() || theirs.empty()) return;
   if (ours.size() + theirs.size() < 3 || ours.size() * theirs.size() > kMostPairs) return;
+  if (!a_digests_.reads_values()) return;
   std::vector<std::vector<double>> distances(ours.size(), std::vector<double>(theirs.size(), kInfinite));
   for (std::size_t i = 0; i < ours.size(); ++i) {
     for (std::size_t j = 0; j < theirs.size(); ++j) {
