@@ -25,13 +25,13 @@ std::string_view owner_of(std::string_view address) {
 
 class DumpAligner {
  public:
-  DumpAligner(const Side& reference, const Side& subject)
+  DumpAligner(const Side& reference, const Side& subject, bool values)
       : pairs_(reference, subject),
         dump_first_(reference.dump != nullptr),
         dump_side_(dump_first_ ? reference : subject),
         other_side_(dump_first_ ? subject : reference),
-        dump_digests_(dump_side_),
-        other_digests_(other_side_),
+        dump_digests_(dump_side_, values),
+        other_digests_(other_side_, values),
         matcher_(dump_side_, other_side_, dump_digests_, other_digests_, pairs_),
         ours_(call_values(reference)),
         theirs_(call_values(subject)),
@@ -42,7 +42,7 @@ class DumpAligner {
     if (other_side_.trace) pairs_.result.call_of.assign(other_side_.size(), -1);
   }
 
-  Alignment run(bool values) {
+  Alignment run() {
     match_roles(pairs_);
     match([](const CallValues& item) { return hash_mix(item.place, item.path) | 1; }, MatchBasis::kSiteKey);
     match([](const CallValues& item) { return item.weights == 0 ? 0 : hash_mix(item.weights, item.path) | 1; },
@@ -50,7 +50,7 @@ class DumpAligner {
     match_in_order();
     match_rows();
     if (other_side_.trace) {
-      if (values) {
+      if (dump_digests_.reads_values()) {
         match_values();
         match_near_taps();
       }
@@ -294,7 +294,7 @@ class DumpAligner {
 }  // namespace
 
 Alignment align_with_dump(const Side& reference, const Side& subject, const AlignOptions& options) {
-  return DumpAligner(reference, subject).run(options.values);
+  return DumpAligner(reference, subject, options.values).run();
 }
 
 }  // namespace tl

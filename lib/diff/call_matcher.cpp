@@ -63,10 +63,12 @@ CallMatcher::Match CallMatcher::match(const CallValues& first, const CallValues&
     drop_repeated();
     match_inside(second.call);
     match_repeated();
-    match_known_first(first, second);
+    if (second.first_is_known) match_first(first, second);
     drop_dead();
   }
+  const bool as_many = open_a_.size() == open_b_.size();
   match_by_shape();
+  if (as_many && second.first_is_read && match_first(first, second)) match_by_shape();
   if (is_one && !open_a_.empty() && !open_b_.empty()) {
     const auto likely = holds(open_b_, second.rows[0]) ? second.rows[0] : open_b_[0];
     if (alike(open_a_[0], likely) || open_b_.size() == 1) take(open_a_[0], likely);
@@ -172,10 +174,11 @@ void CallMatcher::match_repeated() {
   }
 }
 
-void CallMatcher::match_known_first(const CallValues& first, const CallValues& second) {
+bool CallMatcher::match_first(const CallValues& first, const CallValues& second) {
   const auto [a, b] = RowPair(first.rows[0], second.rows[0]);
-  const bool both = second.first_is_known && holds(open_a_, a) && holds(open_b_, b);
-  if (both && alike(a, b)) take(a, b);
+  const bool both = holds(open_a_, a) && holds(open_b_, b) && alike(a, b);
+  if (both) take(a, b);
+  return both;
 }
 
 /// What nothing reads need not be anything that was returned, unless all is so.
@@ -193,6 +196,7 @@ void CallMatcher::match_by_shape() {
   };
   for (auto& [shape, group] : groups) {
     auto& [ours, theirs] = group;
+    if (ours.empty() || theirs.empty()) continue;
     match_nearest(ours, theirs);
     left(ours, open_a_);
     left(theirs, open_b_);
@@ -208,8 +212,8 @@ void CallMatcher::match_nearest(const Rows& ours, const Rows& theirs) {
   constexpr std::size_t kMostPairs = 64;
   constexpr double kClear = 4;
   constexpr double kNear = 0.5;
-  if (ours.empty() || theirs.empty()) return;
   if (ours.size() + theirs.size() < 3 || ours.size() * theirs.size() > kMostPairs) return;
+  if (!a_digests_.reads_values()) return;
   std::vector<std::vector<double>> distances(ours.size(), std::vector<double>(theirs.size(), kInfinite));
   for (std::size_t i = 0; i < ours.size(); ++i) {
     for (std::size_t j = 0; j < theirs.size(); ++j) {

@@ -49,7 +49,7 @@ class CallMatcher {
   void drop_repeated();
   void match_inside(std::int32_t call);
   void match_repeated();
-  void match_known_first(const CallValues& first, const CallValues& second);
+  bool match_first(const CallValues& first, const CallValues& second);
   void drop_dead();
   void match_by_shape();
   void match_nearest(const Rows& ours, const Rows& theirs);

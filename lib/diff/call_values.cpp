@@ -13,6 +13,7 @@ namespace {
 std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 constexpr std::string_view kScript = "torchscript script";
+constexpr std::string_view kTraced = "torchscript trace";
 constexpr std::uint64_t kTapSeed = 0x7a9;  // a tap is no module of the same name
 
 std::string_view owner_of(std::string_view address) {
@@ -75,7 +76,8 @@ std::vector<CallValues> values_of_dump(const Side& side) {
                      entry.class_name.empty() ? 0 : hash_mix(side.type[row], side.shape[row]),
                      weights_at(weights, entry.name),
                      -1,
-                     true});
+                     true,
+                     false});
   }
   return items;
 }
@@ -100,7 +102,7 @@ void add_root_items(const Side& side, std::uint64_t type, std::uint64_t weights,
     auto path = trace.strings[trace.ops.address[op]];
     path.remove_prefix(std::min(path.size(), std::string_view("output.").size()));
     const auto row = static_cast<std::uint32_t>(trace.edges.parent[begin]);
-    items.push_back({{row}, 0, hash_path(path), hash_mix(type, side.shape[row]), weights, 0, true});
+    items.push_back({{row}, 0, hash_path(path), hash_mix(type, side.shape[row]), weights, 0, true, false});
   }
 }
 
@@ -133,7 +135,8 @@ std::vector<CallValues> values_of_trace(const Side& side) {
                     hash_mix(type, side.shape[row_of(op)]),
                     own,
                     static_cast<std::int32_t>(call),
-                    trace.run.model_kind == kScript};
+                    trace.run.model_kind == kScript,
+                    trace.run.model_kind == kTraced};
     const auto end = trace.module_calls.end_op[call];
     for (auto row = trace.module_calls.first_op[call]; row < end; ++row) {
       const bool leaves = last_reader[row_of(row)] < 0 || last_reader[row_of(row)] >= end;

@@ -19,6 +19,7 @@ struct CallValues {
   std::uint64_t weights = 0;    ///< contents of the module's own parameters; 0 where none or unknown
   std::int32_t call = -1;       ///< row of module_calls; -1 for entries of a dump
   bool first_is_known = false;  ///< rows[0] is the value that was returned first: dumps, scripts
+  bool first_is_read = false;   ///< the same of those that are read at all: traced modules return no others
 };
 
 /// All calls of a side in the order they returned, inner calls first.

@@ -30,6 +30,7 @@ const ValueDigests::Digest& ValueDigests::digest(std::size_t row) {
   auto& known = digests_[row];
   if (known) return *known;
   known.emplace();
+  if (!values_) return *known;
   const auto value = value_of(side_, row);
   if (value.evidence == Evidence::kShape) return *known;
   constexpr std::int64_t kFewest = 8;

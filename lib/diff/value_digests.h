@@ -12,8 +12,10 @@ namespace tl {
 /// Digests of the values of a side, each made when it is first asked for.
 class ValueDigests {
  public:
-  /// The side must outlive it.
-  explicit ValueDigests(const Side& side) : side_(side), digests_(side.size()) {}
+  /// The side must outlive it. Without `values` nothing is read, and nothing known of any value.
+  ValueDigests(const Side& side, bool values) : side_(side), values_(values), digests_(side.size()) {}
+
+  bool reads_values() const { return values_; }
 
   /// Equal for two rows whose values are equal bit by bit, whatever their sizes; of what was not kept, for equal
   /// statistics. Empty where nothing is known of a value.
@@ -31,6 +33,7 @@ class ValueDigests {
   const Digest& digest(std::size_t row);
 
   const Side& side_;
+  const bool values_;
   std::vector<std::optional<Digest>> digests_;
   const std::string none_;
 };

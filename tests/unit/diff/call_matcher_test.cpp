@@ -82,6 +82,15 @@ TEST(CallMatcher, WhatIsNearToNothingHasNoPartner) {
   EXPECT_THAT(partners(dump, trace), testing::ElementsAre(-1, -1));
 }
 
+TEST(CallMatcher, WhatATracedModuleReturnsFirstIsKnownWhereItReturnsAsMany) {
+  const auto dump = dump_of(
+      {entry("m", {1, 0, 0, 0, 0, 0, 0, 2}, "0"), entry("m", {0, 1, 0, 0, 0, 0, 2, 0}, "1"), entry("h", ramp(4))});
+  auto trace = test::trace_of(two_values("p@0,q@1", "q"), {floats(ramp(1)), floats({0, 0, 1, 0, 0, 2, 0, 0}),
+                                                           floats({0, 0, 0, 1, 2, 0, 0, 0}), floats(ramp(4))});
+  trace.run.model_kind = "torchscript trace";
+  EXPECT_THAT(partners(dump, trace), testing::ElementsAre(2, 1));
+}
+
 TEST(CallMatcher, ValuesOfOtherShapesAreNoPair) {
   const auto dump = dump_of({entry("m", ramp(2), "0"), entry("m", {1, 2, 3}, "1"), entry("h", ramp(4))});
   const auto trace = test::trace_of(two_values("p@0,q@1", "q", "f32[3]"),

@@ -127,6 +127,14 @@ TEST(FurtherEntries, ADifferenceOfTheInnermostIsItsOwn) {
   }
 }
 
+TEST(FurtherEntries, NoValueIsReadWhereNoneIsToBeLookedAt) {
+  const auto dump = nested_dump("b", mixed(), 7);
+  const auto trace = nested_trace("b", 2, 3);
+  const auto result = align(make_side(dump), make_side(trace), {{}, false});
+  EXPECT_TRUE(result.further.empty());
+  EXPECT_THAT(result.subject_of, testing::ElementsAre(0, 1, 1, 2, 2, 3));
+}
+
 TEST(FurtherEntries, StepsOfOneOperationAreNotCompared) {
   // A norm that the trace has folded into the convolution before it: the operation has the value of the outer entry.
   const auto dump = nested_dump("b", ramp(6), 3);
