@@ -82,10 +82,6 @@ class Comparison:
         faults = []
         if coverage["share"] < LEAST_SHARE:
             faults.append(f"{coverage['compared']} of {coverage['total']} {coverage['unit']} compared")
-        constants = [f"{site['name']}: {argument['name']} {argument['reference']} against {argument['subject']}"
-                     for site in report["sites"] for argument in site.get("arguments", ())]
-        if constants:
-            faults.append("differing arguments: " + "; ".join(constants[:5]))
         inputs = {entry["name"]: entry for entry in report["preconditions"]}.get("inputs", {})
         if inputs.get("agreement") != "same":
             faults.append(f"the inputs are {inputs}")
@@ -93,6 +89,10 @@ class Comparison:
 
     def clean(self, name, file, counted):
         code, report, faults = self.diff(name, file)
+        arguments = [f"{site['name']}: {argument['name']} {argument['reference']} against {argument['subject']}"
+                     for site in (report or {"sites": ()})["sites"] for argument in site["arguments"]]
+        if arguments and not counted:
+            faults.append("differing arguments: " + "; ".join(arguments[:5]))
         if report and counted:
             source = report["sites"][report["sources"][0]] if report["sources"] else None
             if code != 1 or not source or not source["name"].endswith("self") or abs(source["metrics"]["max_abs"] - 1) > 1e-5:

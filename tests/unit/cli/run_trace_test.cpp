@@ -217,13 +217,15 @@ TEST_F(RunTrace, ANonFiniteValueIsAVerdict) {
   options_.raise_on_nan = true;
   EXPECT_EQ(run(engine), 1);
   EXPECT_TRUE(engine.ran.raise_on_nonfinite);
-  EXPECT_THAT(err_,
-              HasSubstr("error[nonfinite_value]: net.ts.pt: stopped at the first operation that made NaN or an infinity, linear_1_1: "
-                        "1 NaN of 3 elements, first at [0,1]\n"
-                        "  op        linear_1_1   linear   f32[1,3]\n"
-                        "  module    fc\n"
-                        "  source    m.py:7:12 in forward\n"
-                        "  parents   input_1 f32[1,4]\n"));
+  EXPECT_THAT(
+      err_,
+      HasSubstr(
+          "error[nonfinite_value]: net.ts.pt: stopped at the first operation that made NaN or an infinity, linear_1_1: "
+          "1 NaN of 3 elements, first at [0,1]\n"
+          "  op        linear_1_1   linear   f32[1,3]\n"
+          "  module    fc\n"
+          "  source    m.py:7:12 in forward\n"
+          "  parents   input_1 f32[1,4]\n"));
   EXPECT_EQ(read_tlspec(options_.output).run.outcome.status, "aborted_nonfinite");
 }
 
