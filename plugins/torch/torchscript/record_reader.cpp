@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
@@ -13,13 +14,20 @@
 namespace tl::lt {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBlock = std::size_t{1} << 20;  // stays in the second-level cache between the two touches
 
-void ask_for_huge_pages(void* buffer, std::size_t size) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
-  const auto first = (begin + kHugePage - 1) / kHugePage * kHugePage;
-  const auto last = (begin + size) / kHugePage * kHugePage;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+/// Maps the pages of a block that is about to be written all at once instead of by a fault each. Linux 5.14 and later;
+/// elsewhere they are mapped as they are touched.
+void map_pages(char* block, std::size_t size) {
+#ifdef MADV_POPULATE_WRITE
+  const auto begin = reinterpret_cast<std::uintptr_t>(block);
+  const auto first = (begin + kPage - 1) / kPage * kPage;
+  const auto last = (begin + size) / kPage * kPage;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_WRITE);
+#else
+  static_cast<void>(block), static_cast<void>(size);
+#endif
 }
 
 }  // namespace
@@ -36,10 +44,12 @@ RecordReader::RecordReader(const std::filesystem::path& path, std::size_t size, 
 }
 
 size_t RecordReader::read(uint64_t pos, void* buf, size_t n, const char* /*what*/) const {
-  if (n >= 2 * kHugePage) ask_for_huge_pages(buf, n);
   size_t done = 0;
   while (done < n) {
-    const auto got = ::pread(file_.get(), static_cast<char*>(buf) + done, n - done, static_cast<off_t>(pos + done));
+    auto* block = static_cast<char*>(buf) + done;
+    const auto size = std::min(n - done, kBlock);
+    if (n >= 2 * kBlock) map_pages(block, size);
+    const auto got = ::pread(file_.get(), block, size, static_cast<off_t>(pos + done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     done += static_cast<size_t>(got);
