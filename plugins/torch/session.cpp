@@ -222,7 +222,10 @@ RunResult ModelSession::run(const RunRequest& request, Capture& capture) {
   } catch (const UserError& error) {
     fail(capture, place_of_run(executor, recorder), error.type, error.what());
   } catch (const c10::Error& error) {
-    fail(capture, place_of_run(executor, recorder), "RuntimeError", error.what_without_backtrace());
+    const std::string message = error.what_without_backtrace();
+    const auto explained = explain(message);
+    fail(capture, place_of_run(executor, recorder), "RuntimeError",
+         message + (explained.empty() ? "" : " (" + explained + ")"));
   } catch (const torch::jit::JITException& error) {
     fail(capture, place_of_run(executor, recorder), error.getPythonClassName().value_or("Exception"),
          error.getOriginalMsg().value_or(error.what()));
@@ -311,5 +314,7 @@ void ModelSession::stop_reason(const std::exception_ptr& stop, Capture& capture,
   } catch (...) {
   }
 }
+
+std::string ModelSession::explain(const std::string& /*message*/) const { return {}; }
 
 }  // namespace tl::lt

@@ -34,6 +34,8 @@ class ModelSession : public Session {
   /// The values to run with. Throws Error(kInputMismatch).
   virtual Values bind(const RunRequest& request, std::vector<std::string>& notes) = 0;
   virtual std::vector<OutputValue> execute(Executor& executor, Values values) = 0;
+  /// What an error of the model says in words of the file, in those of its callers; empty where that adds nothing.
+  virtual std::string explain(const std::string& message) const;
   /// The same without recording: LibTorch's own interpreter, or each operator called bare.
   virtual std::vector<OutputValue> execute_plain(Values values) = 0;
 

@@ -256,6 +256,18 @@ TEST(ExportedPrograms, NameThatIsNoProgramOfAFileWithOneIsRefused) {
   EXPECT_THAT(run.error, HasSubstr("model"));
 }
 
+// forward(x, n): torch._check(n.item() >= 3); the graph says so of u0.
+TEST(ExportedAssertions, AreReportedInTheNamesOfTheCaller) {
+  const auto folder = fixture("asserts").parent_path();
+  const auto session = test::engine().load(test::model_request({fixture("asserts"), {}, {}}));
+  const auto request = test::request_for({fixture("asserts"), folder / "asserts.small_n.inputs.safetensors", {}},
+                                         session->info().signature, 0);
+  Capture capture;
+  session->run(request, capture);
+  EXPECT_EQ(capture.run.outcome.status, "failed");
+  EXPECT_THAT(capture.run.outcome.reason, HasSubstr("u0 >= 3 on node 'ge' (u0 is item of n)"));
+}
+
 // --- the example in the file
 
 TEST(ExportedExample, IsThereAndRuns) {

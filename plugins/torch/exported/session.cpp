@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "crash_slate.h"
+#include "engine/exported_symbols.h"
 #include "exported/bare_run.h"
 #include "exported/input_checks.h"
 #include "exported/loader.h"
@@ -50,6 +51,10 @@ class ExportedSession final : public ModelSession {
     Values arguments;
     for (auto& input : flat) arguments.push_back(std::move(input.value));
     return named(run_bare(loaded_->program, std::move(arguments)));
+  }
+
+  std::string explain(const std::string& message) const override {
+    return explain_symbols(loaded_->source, loaded_->interface, message);
   }
 
  private:
