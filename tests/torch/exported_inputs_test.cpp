@@ -256,7 +256,7 @@ TEST(ExportedPrograms, NameThatIsNoProgramOfAFileWithOneIsRefused) {
   EXPECT_THAT(run.error, HasSubstr("model"));
 }
 
-// forward(x, n): torch._check(n.item() >= 3); the graph says so of u0.
+// forward(x, n): torch._check(n.item() > 2), which the graph says of u0.
 TEST(ExportedAssertions, AreReportedInTheNamesOfTheCaller) {
   const auto folder = fixture("asserts").parent_path();
   const auto session = test::engine().load(test::model_request({fixture("asserts"), {}, {}}));
