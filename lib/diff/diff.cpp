@@ -13,6 +13,7 @@
 #include "diff/module_constants.h"
 #include "diff/module_state.h"
 #include "diff/preconditions.h"
+#include "diff/report_parts.h"
 #include "diff/verdict.h"
 
 namespace tl {
@@ -23,12 +24,6 @@ std::size_t row_of(std::int64_t value) { return static_cast<std::size_t>(value);
 /// A buffer as it was before the model wrote to it: state of the operation that reads it, not a step of the run.
 bool is_state(const Side& side, std::size_t row) {
   return side.trace && side.kind[row] == OpKind::kBuffer && !(side.trace->ops.flags[row] & kOpBufferWrite);
-}
-
-std::string shape_text(const std::vector<std::int64_t>& sizes) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i ? "," : "") + std::to_string(sizes[i]);
-  return text + "]";
 }
 
 std::string entries_text(std::int64_t count) { return std::to_string(count) + (count == 1 ? " entry" : " entries"); }
@@ -237,7 +232,7 @@ class Comparer {
       differences.push_back({"dtype", std::string(short_name(ours.dtype)), std::string(short_name(theirs.dtype))});
     }
     if (ours.sizes != theirs.sizes && !ours.sizes.empty() && !theirs.sizes.empty()) {
-      differences.push_back({"shape", shape_text(ours.sizes), shape_text(theirs.sizes)});
+      differences.push_back({"shape", report::dims_text(ours.sizes), report::dims_text(theirs.sizes)});
     }
     return differences;
   }

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/digest.h"
+#include "diff/report_parts.h"
 #include "diff/weights.h"
 
 namespace tl {
@@ -46,20 +46,11 @@ std::vector<Buffer> buffers_of(const Side& side, const std::unordered_set<std::s
     const auto value = value_of(side, row);
     Buffer buffer{std::move(address), {}, dtype_of(side, row), sizes_of(side, row)};
     if (value.evidence == Evidence::kFull && value.tensor->kind() == TensorKind::kStrided) {
-      const auto packed = to_contiguous(value.tensor->to_host().at(0).tensor);
-      const auto begin = row_of(packed.offset) * item_bytes(packed.dtype);
-      buffer.digest = digest_hex(packed.storage.subspan(begin, packed.nbytes()));
+      buffer.digest = packed_digest(value.tensor->to_host().at(0).tensor);
     }
     buffers.push_back(std::move(buffer));
   }
   return buffers;
-}
-
-std::string type_text(DType dtype, const std::vector<std::int64_t>& sizes) {
-  std::string text(short_name(dtype));
-  text += "[";
-  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i ? "," : "") + std::to_string(sizes[i]);
-  return text + "]";
 }
 
 class StateComparer {
@@ -84,7 +75,7 @@ class StateComparer {
     if (same_type && ours.digest == theirs.digest) return false;
     const auto text = [&](const Facts& facts) {
       return facts.address + " " +
-             (same_type ? std::string(facts.digest).substr(0, 8) : type_text(facts.dtype, facts.sizes));
+             (same_type ? std::string(facts.digest).substr(0, 8) : report::type_text(facts.dtype, facts.sizes));
     };
     state_.differences.push_back({ours.address, theirs.address, text(ours), text(theirs)});
     return true;

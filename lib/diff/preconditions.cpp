@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "diff/arguments.h"
+#include "diff/report_parts.h"
 #include "diff/values.h"
 #include "diff/weights.h"
 #include "tensor/statistics.h"
@@ -24,13 +25,6 @@ std::string number(double value) {
   const auto end =
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 4).ptr;
   return {buffer.data(), end};
-}
-
-std::string type_text(DType dtype, std::span<const std::int64_t> sizes) {
-  std::string text(short_name(dtype));
-  text += "[";
-  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i ? "," : "") + std::to_string(sizes[i]);
-  return text + "]";
 }
 
 void add_detail(Precondition& condition, std::string text) { condition.details.push_back(std::move(text)); }
@@ -104,8 +98,8 @@ std::string weight_detail(const ParamFacts& ours, const ParamFacts& theirs, cons
   const auto found = explained.find(ours.address);
   const auto why = found == explained.end() ? std::string() : found->second->text;
   if (ours.dtype != theirs.dtype || ours.sizes != theirs.sizes) {
-    return ours.name + ": " + type_text(ours.dtype, ours.sizes) + " in reference, " +
-           type_text(theirs.dtype, theirs.sizes) + " in subject" + (why.empty() ? "" : "; " + why);
+    return ours.name + ": " + report::type_text(ours.dtype, ours.sizes) + " in reference, " +
+           report::type_text(theirs.dtype, theirs.sizes) + " in subject" + (why.empty() ? "" : "; " + why);
   }
   const auto held = by_digest.find(ours.digest);
   return ours.name + ": " + (why.empty() ? "contents differ" : why) +
@@ -380,8 +374,8 @@ std::string input_hint(const Side& reference, std::size_t reference_row, const S
   const auto theirs = site_ref(subject, subject_row);
   std::string text;
   if (ours.dtype != theirs.dtype || ours.sizes != theirs.sizes) {
-    text =
-        type_text(ours.dtype, ours.sizes) + " in reference, " + type_text(theirs.dtype, theirs.sizes) + " in subject";
+    text = report::type_text(ours.dtype, ours.sizes) + " in reference, " +
+           report::type_text(theirs.dtype, theirs.sizes) + " in subject";
   }
   if (is_channels_last(ours.sizes, theirs.sizes)) text += "; the subject's looks like NHWC, the reference's like NCHW";
   if (is_channels_last(theirs.sizes, ours.sizes)) text += "; the reference's looks like NHWC, the subject's like NCHW";

@@ -90,10 +90,14 @@ std::vector<std::string> other_arguments(const DiffSite& site) {
   return texts;
 }
 
-std::string dims_text(const std::vector<std::int64_t>& values) {
+std::string dims_text(std::span<const std::int64_t> values) {
   std::string text = "[";
   for (std::size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(values[i]);
   return text + "]";
+}
+
+std::string type_text(DType dtype, std::span<const std::int64_t> sizes) {
+  return std::string(short_name(dtype)) + dims_text(sizes);
 }
 
 std::string error_line(const DiffSite& site) {

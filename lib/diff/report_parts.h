@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,10 @@ std::string worst_of(const DiffSite& site);
 std::string argument_text(const ArgumentDifference& difference);
 /// The texts of the arguments that differ, but for those that the cause holds already.
 std::vector<std::string> other_arguments(const DiffSite& site);
-std::string dims_text(const std::vector<std::int64_t>& values);
+/// `[1,3,64]`.
+std::string dims_text(std::span<const std::int64_t> values);
+/// `f32[1,3,64]`.
+std::string type_text(DType dtype, std::span<const std::int64_t> sizes);
 /// One line: `rel L2 0.031, SQNR 30.2 dB`, by the evidence there is.
 std::string error_line(const DiffSite& site);
 

@@ -17,12 +17,6 @@ namespace {
 
 std::size_t row_of(std::int64_t row) { return static_cast<std::size_t>(row); }
 
-std::string packed_digest(const HostTensor& tensor) {
-  const auto packed = to_contiguous(tensor);
-  const auto begin = row_of(packed.offset) * item_bytes(packed.dtype);
-  return digest_hex(packed.storage.subspan(begin, packed.nbytes()));
-}
-
 /// The parameters that a dump holds the values of.
 class DumpWeights final : public WeightSource {
  public:
@@ -263,6 +257,12 @@ class WeightExplainer {
 };
 
 }  // namespace
+
+std::string packed_digest(const HostTensor& tensor) {
+  const auto packed = to_contiguous(tensor);
+  const auto begin = row_of(packed.offset) * item_bytes(packed.dtype);
+  return digest_hex(packed.storage.subspan(begin, packed.nbytes()));
+}
 
 std::vector<ParamFacts> params_of(const Side& side, const Renamer& rename) {
   std::vector<ParamFacts> params;

@@ -20,6 +20,9 @@ struct ParamFacts {
   std::vector<std::int64_t> sizes;
 };
 
+/// The digest of the elements in row-major order, as params.digest holds it.
+std::string packed_digest(const HostTensor& tensor);
+
 /// Parameters of a side, without buffers; `rename` gives them their names.
 std::vector<ParamFacts> params_of(const Side& side, const Renamer& rename);
 
